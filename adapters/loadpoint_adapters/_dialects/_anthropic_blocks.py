@@ -1,0 +1,142 @@
+"""Content blocks of the Messages API: reading them, and keeping ours apart from the caller's.
+
+Block facts: `anthropic/types/*_block_param.py` (2.14.0) and
+https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from loadpoint._dialect import CallView, ResultView, View
+from loadpoint._json import Json, as_list, as_object, dumps
+
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+
+
+def content_blocks(content: Any) -> list[Json]:
+    """The blocks of a content value; a string is one text block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in as_list(content) if isinstance(block, dict)]
+
+
+def reference(name: str) -> Json:
+    """A reference that the API expands to the tool's definition."""
+    return {"type": "tool_reference", "tool_name": name}
+
+
+def _joined(content: Any) -> str:
+    return "".join(str(block.get("text") or "") for block in content_blocks(content) if block.get("type") == "text")
+
+
+def view(message: Json) -> View:
+    """The message as the core sees it."""
+    role = str(message.get("role") or "user")
+    content = message.get("content")
+    if isinstance(content, str):
+        return View(role, content)
+    texts: list[str] = []
+    calls: list[CallView] = []
+    results: list[ResultView] = []
+    for block in content_blocks(content):
+        kind = block.get("type")
+        if kind == "text":
+            texts.append(str(block.get("text") or ""))
+        elif kind == "tool_use":
+            arguments = block.get("input")
+            raw = arguments if isinstance(arguments, (dict, str)) else {}
+            calls.append(CallView(str(block.get("id") or ""), str(block.get("name") or ""), raw))
+        elif kind == "tool_result":
+            results.append(tool_result(block))
+        elif kind == "tool_search_tool_result":
+            results.append(search_result(block))
+    return View(role, "".join(texts), tuple(calls), tuple(results))
+
+
+def tool_result(block: Json) -> ResultView:
+    names = tuple(
+        str(part.get("tool_name"))
+        for part in content_blocks(block.get("content"))
+        if part.get("type") == "tool_reference" and part.get("tool_name")
+    )
+    call_id = str(block.get("tool_use_id") or "")
+    return ResultView(call_id, _joined(block.get("content")), block.get("is_error") is True, names)
+
+
+def search_result(block: Json) -> ResultView:
+    content = as_object(block.get("content")) or {}
+    references = [as_object(item) or {} for item in as_list(content.get("tool_references"))]
+    names = tuple(str(item.get("tool_name")) for item in references if item.get("tool_name"))
+    failed = content.get("type") == "tool_search_tool_result_error"
+    return ResultView(str(block.get("tool_use_id") or ""), "", failed, names, search=True)
+
+
+def answered(message: Json, call_id: str, names: Sequence[str]) -> Json:
+    """The message with references to `names` as the result of `call_id`."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    new = [reference(name) for name in names]
+    hit = [isinstance(b, dict) and b.get("type") == "tool_result" and b.get("tool_use_id") == call_id for b in content]
+    return {**message, "content": [{**b, "content": new} if h else b for b, h in zip(content, hit, strict=True)]}
+
+
+def without_calls(content: Sequence[Json], cut: Collection[int]) -> list[Json]:
+    """The blocks without the tool calls at these positions (counted among the calls)."""
+    out: list[Json] = []
+    at = -1
+    for block in content:
+        at += block.get("type") == "tool_use"
+        if block.get("type") != "tool_use" or at not in cut:
+            out.append(block)
+    return out
+
+
+def bare(message: Json) -> Json:
+    """The message without cache markers."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    return {**message, "content": [_bare_block(block) for block in content]}
+
+
+def _bare_block(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    out = {key: value for key, value in block.items() if key != "cache_control"}
+    if isinstance(out.get("content"), list):
+        out["content"] = [_bare_block(part) for part in out["content"]]
+    return out
+
+
+def bare_text(system: Any) -> str:
+    """A system prompt as text to hash, without cache markers."""
+    return system if isinstance(system, str) else dumps([_bare_block(part) for part in as_list(system)])
+
+
+def last_marker(messages: Sequence[Json]) -> Json | None:
+    """The last cache marker in these messages."""
+    for message in reversed(messages):
+        content = message.get("content")
+        if not isinstance(content, list):
+            continue
+        for block in reversed(content):
+            marker = as_object(block.get("cache_control")) if isinstance(block, dict) else None
+            if marker is not None:
+                return marker
+    return None
+
+
+def with_last_marker(turn: Sequence[Json], marker: Json) -> tuple[Json, ...]:
+    """The messages with a cache marker on the last block of the last assistant message that can take one."""
+    out = list(turn)
+    for at in range(len(out) - 1, -1, -1):
+        content = content_blocks(out[at].get("content"))
+        for place in range(len(content) - 1, -1, -1):
+            if content[place].get("type") not in _UNMARKABLE:
+                content[place] = {**content[place], "cache_control": marker}
+                out[at] = {**out[at], "content": content}
+                return tuple(out)
+    return tuple(out)

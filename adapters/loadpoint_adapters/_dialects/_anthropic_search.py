@@ -1,0 +1,153 @@
+"""Search items of the Messages API: ours, shown to a caller as the provider's own, and foreign ones, turned back.
+
+https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool asks not to fabricate these results: ours
+are shown by the caller's choice only, and never sent.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from loadpoint._dialect import Shown
+from loadpoint._json import Json, as_list, as_object, dumps
+
+from ._anthropic_blocks import content_blocks, reference, search_result, tool_result
+
+OURS = "srvtoolu_lp"
+"""The head of the ids of search items that we showed to a caller."""
+_RESULT = "tool_search_tool_result"
+_NAME = "tool_search_tool_bm25"
+_PLACE = re.compile(r"srvtoolu_lp(\d+)_(\d+)_(\d+)_(\w+)", re.ASCII)
+_PLAIN = re.compile(r"\w+", re.ASCII)
+_ID_LENGTH = 64
+
+
+def shown_items(reply: Json, round_index: int, shown: Sequence[Shown]) -> list[Json]:
+    """The items that show the searches of one round: for each a call and its result.
+
+    Their ids say where the loader call stood (round, block, blocks in the round, its own id), so that the round can be
+    restored from the items alone.
+    """
+    blocks = as_list(reply.get("content"))
+    places = [at for at, block in enumerate(blocks) if block.get("type") == "tool_use"]
+    out: list[Json] = []
+    for search in shown:
+        item_id = f"{OURS}{round_index}_{places[search.at]}_{len(blocks)}_{search.call.id}"
+        if len(item_id) > _ID_LENGTH or not _PLAIN.fullmatch(search.call.id):
+            item_id = f"{OURS}x{secrets.token_hex(12)}"
+        arguments = search.call.arguments if isinstance(search.call.arguments, dict) else {}
+        references = [reference(name) for name in search.names]
+        result = {"type": "tool_search_tool_search_result", "tool_references": references}
+        out.append({"type": "server_tool_use", "id": item_id, "name": _NAME, "input": arguments})
+        out.append({"type": _RESULT, "tool_use_id": item_id, "content": result})
+    return out
+
+
+def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
+    """A caller's message with search items as loader calls and their results.
+
+    A request that does not declare the provider's search tool cannot hold its items; what they loaded still counts. An
+    unpaired search call (a cut stream) is dropped, which is what the provider asks for.
+    """
+    content = message.get("content")
+    if not isinstance(content, list) or not any(_is_search_item(block) for block in content):
+        return [message] if native else [_without_references(message)]
+    results = {b.get("tool_use_id"): b for b in content if isinstance(b, dict) and b.get("type") == _RESULT}
+    out: list[Json] = []
+    here: list[Any] = []
+    waiting: list[tuple[Json, Json]] = []
+    for block in [*content, None]:
+        if block is not None and _is_search_item(block):
+            result = results.get(block.get("id")) if block.get("type") == "server_tool_use" else None
+            if result is not None:
+                waiting.append((block, result))
+            continue
+        if waiting:
+            out += _round(here, waiting, loader, native=native)
+            here, waiting = [], []
+        if block is not None:
+            here.append(block)
+    if here:
+        out.append({**message, "content": here})
+    return out
+
+
+def _round(here: list[Any], waiting: Sequence[tuple[Json, Json]], loader: str, *, native: bool) -> list[Json]:
+    """One round: the blocks before the items with the loader calls in their places, and the results."""
+    places: dict[int, Json] = {}
+    behind: list[Json] = []
+    results: list[Json] = []
+    total = len(here) + len(waiting)
+    for item, result in waiting:
+        place = _PLACE.fullmatch(str(item.get("id")))
+        call_id = place[4] if place else str(item.get("id")).removeprefix("srv")
+        call = {"type": "tool_use", "id": call_id, "name": loader, "input": item.get("input") or {}}
+        if place and int(place[3]) == total and int(place[2]) < total and int(place[2]) not in places:
+            places[int(place[2])] = call
+        else:
+            behind.append(call)
+        results.append(_loader_result(call_id, search_result(result).names, native=native))
+    rest = iter([*here, *behind])
+    content = [places[at] if at in places else next(rest) for at in range(total)]
+    return [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+
+
+def _is_search_item(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
+    if block.get("type") == _RESULT:
+        return True
+    return block.get("type") == "server_tool_use" and str(block.get("name") or "").startswith("tool_search_tool_")
+
+
+def _loader_result(call_id: str, names: Sequence[str], *, native: bool) -> Json:
+    block: Json = {"type": "tool_result", "tool_use_id": call_id}
+    if native and names:
+        return {**block, "content": [reference(name) for name in names]}
+    return {**block, "content": dumps({"query": "", "matches": [], "addedToolNames": list(names)})}
+
+
+def _without_references(message: Json) -> Json:
+    """Tool references as loader JSON, for models that refuse the block type."""
+    content = message.get("content")
+    if not isinstance(content, list) or not any(_has_references(block) for block in content):
+        return message
+    out: list[Any] = []
+    for block in content:
+        if not _has_references(block):
+            out.append(block)
+            continue
+        kept = [part for part in block["content"] if part.get("type") != "tool_reference"]
+        text = dumps({"query": "", "matches": [], "addedToolNames": list(tool_result(block).names)})
+        out.append({**block, "content": [*kept, {"type": "text", "text": text}]})
+    return {**message, "content": out}
+
+
+def _has_references(block: Any) -> bool:
+    if not isinstance(block, dict) or block.get("type") != "tool_result":
+        return False
+    return any(part.get("type") == "tool_reference" for part in content_blocks(block.get("content")))
+
+
+def without_ours(messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
+    """The messages without shown search items of ours, and without these calls and their results."""
+    out: list[Json] = []
+    for message in messages:
+        content = message.get("content")
+        kept = [block for block in content if not _leaves(block, call_ids)] if isinstance(content, list) else content
+        if not isinstance(content, list) or len(kept) == len(content):
+            out.append(message)
+        elif kept:
+            out.append({**message, "content": kept})
+    return out
+
+
+def _leaves(block: Any, call_ids: Collection[str]) -> bool:
+    wire = as_object(block) or {}
+    item = str(wire.get("id") or wire.get("tool_use_id") or "")
+    if item.startswith(OURS):
+        return True
+    return wire.get("type") in ("tool_use", "tool_result") and item in call_ids

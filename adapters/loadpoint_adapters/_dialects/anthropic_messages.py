@@ -1,0 +1,244 @@
+"""The Messages API as a dialect: loaded schemas stand where a `tool_reference` in a tool result names them.
+
+Wire facts: https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool ("custom tool search"),
+https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and the types of the anthropic package, read at
+2.14.0. A result holds either references or text: both in one result is typed, but no recording of it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
+from loadpoint._json import Json, as_list, as_object
+from loadpoint._tool import Tool
+from loadpoint._usage import UsageFields
+
+from . import _anthropic_blocks as blocks
+from . import _anthropic_search as search
+from ._anthropic_stream import MessagesMerger
+
+_OPERATIONS = {"/messages": "create", "/messages/count_tokens": "count", "/messages/batches": "batch"}
+_CUT = frozenset({"max_tokens", "refusal", "pause_turn", "model_context_window_exceeded"})
+_SEARCH_TOOLS = "tool_search_tool_"
+_MODES = {"auto": "auto", "none": "none", "any": "required"}
+
+
+class AnthropicMessages:
+    """The dialect `anthropic.messages`."""
+
+    name = "anthropic.messages"
+    usage_fields = UsageFields(
+        input="input_tokens",
+        output="output_tokens",
+        cached="cache_read_input_tokens",
+        written="cache_creation_input_tokens",
+        input_is_total=False,
+    )
+    renders = frozenset({"tool_reference"})
+    lists_iterations = True
+
+    def operation(self, method: str, path: str, body: Json) -> str | None:
+        if method.upper() != "POST":
+            return None
+        return next((kind for end, kind in _OPERATIONS.items() if path.split("?")[0].endswith(end)), None)
+
+    def reply_expected(self, path: str) -> bool:
+        return self.operation("POST", path, {}) == "create"
+
+    def obstacle(self, body: Json) -> str | None:
+        for tool in as_list(body.get("tools")):
+            if str((as_object(tool) or {}).get("type") or "").startswith(_SEARCH_TOOLS):
+                return "the request brings the provider's own tool search"
+        return None
+
+    def held(self, body: Json) -> Held | None:
+        thread = as_object(body.get("thread"))
+        if thread is None:
+            return None
+        previous = thread.get("previous_message_id")
+        return Held(previous if isinstance(previous, str) else None)
+
+    def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
+        # A continued thread takes system and tools from the server and refuses a request that repeats them.
+        kept = {key: value for key, value in body.items() if key not in ("system", "tools")}
+        return {**kept, "messages": list(messages), "thread": {"type": "continue", "previous_message_id": previous}}
+
+    def messages(self, body: Json) -> list[Json]:
+        return [message for message in as_list(body.get("messages")) if isinstance(message, dict)]
+
+    def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
+        return {**body, "messages": list(messages)}
+
+    def system(self, body: Json) -> str:
+        return blocks.bare_text(body.get("system"))
+
+    def with_catalog(self, body: Json, text: str) -> Json | None:
+        system = body.get("system")
+        if not system:
+            return None
+        parts = [{"type": "text", "text": system}] if isinstance(system, str) else as_list(system)
+        return {**body, "system": [*parts, {"type": "text", "text": text}]}
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def tools(self, body: Json) -> list[Any]:
+        return as_list(body.get("tools"))
+
+    def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
+        return {**body, "tools": list(tools)}
+
+    def tool(self, wire: Json) -> Tool | None:
+        name = wire.get("name")
+        if wire.get("type") not in (None, "custom") or not isinstance(name, str) or not name:
+            return None
+        return Tool(
+            name=name,
+            description=str(wire.get("description") or ""),
+            parameters=as_object(wire.get("input_schema")) or {},
+        )
+
+    def tool_name(self, wire: Json) -> str | None:
+        name = wire.get("name")
+        return name if isinstance(name, str) and name else None
+
+    def marked(self, wire: Json) -> bool:
+        return wire.get("defer_loading") is True
+
+    def definition(self, wire: Json, *, deferred: bool) -> Json:
+        out = {key: value for key, value in wire.items() if key not in ("defer_loading", "cache_control")}
+        return {**out, "defer_loading": True} if deferred else out
+
+    def marker(self, wire: Json) -> Json | None:
+        return as_object(wire.get("cache_control"))
+
+    def with_marker(self, wire: Json, marker: Json) -> Json:
+        return {**wire, "cache_control": marker}
+
+    def loader(self, name: str, description: str, schema: Json) -> Json:
+        return {"name": name, "description": description, "input_schema": schema}
+
+    # -- tool choice ---------------------------------------------------------------------------------------------
+
+    def choice(self, body: Json) -> Choice:
+        chosen = as_object(body.get("tool_choice")) or {}
+        kind = chosen.get("type")
+        name = chosen.get("name")
+        if kind == "tool" and isinstance(name, str):
+            return Choice("named", (name,), True)
+        return Choice(_MODES.get(str(kind), "auto"), required=kind == "any")
+
+    def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
+        return body
+
+    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+        own = [name for name in callable_names if name != loader]
+        if choice.mode == "named" and loader not in choice.names:
+            return body
+        if not choice.required or not own:
+            return {**body, "tool_choice": {"type": "none"}}
+        if len(own) == 1:
+            return {**body, "tool_choice": {**body["tool_choice"], "type": "tool", "name": own[0]}}
+        # This API has no list of allowed tools: the loader has to leave for this one request.
+        return {**body, "tools": [tool for tool in self.tools(body) if tool.get("name") != loader]}
+
+    def structured(self, body: Json) -> bool:
+        config = as_object(body.get("output_config")) or {}
+        return bool(body.get("output_format") or config.get("format"))
+
+    def streaming(self, body: Json) -> bool:
+        return body.get("stream") is True
+
+    def prepared(self, body: Json, *, usage: bool) -> Json:
+        return body
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def view(self, message: Json) -> View:
+        return blocks.view(message)
+
+    def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
+        return search.turned_back(message, loader, native=native)
+
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
+        return blocks.answered(message, call_id, outcome.names)
+
+    def bare(self, message: Json) -> Json:
+        return blocks.bare(message)
+
+    def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
+        marker = blocks.last_marker(visible)
+        return tuple(turn) if marker is None else blocks.with_last_marker(turn, marker)
+
+    def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
+        return search.without_ours(messages, call_ids)
+
+    def call(self, wire: Json) -> CallView | None:
+        found = blocks.view({"role": "assistant", "content": [wire]}).calls
+        return found[0] if found else None
+
+    # -- replies -------------------------------------------------------------------------------------------------
+
+    def reply(self, reply: Json) -> ReplyView | None:
+        content = reply.get("content")
+        if reply.get("type") != "message" or not isinstance(content, list):
+            return None
+        view = blocks.view({"role": "assistant", "content": content})
+        return ReplyView(str(reply.get("id") or ""), view.text, view.calls, reply.get("stop_reason") in _CUT)
+
+    def assistant(self, reply: Json, cut: Collection[int]) -> Json:
+        kept = blocks.without_calls(reply["content"], cut)
+        # The API refuses to take back an empty text block that it sent itself.
+        return {"role": "assistant", "content": [b for b in kept if b.get("type") != "text" or b.get("text")]}
+
+    def result(self, call: CallView, outcome: Outcome) -> Json:
+        block: Json = {"type": "tool_result", "tool_use_id": call.id}
+        if outcome.failed:
+            return {**block, "content": outcome.text, "is_error": True}
+        if outcome.names:
+            return {**block, "content": [blocks.reference(name) for name in outcome.names]}
+        return {**block, "content": outcome.text}
+
+    def join(self, results: Sequence[Json], message: Json | None) -> list[Json]:
+        if not results:
+            return [] if message is None else [message]
+        if message is None or message.get("role") != "user":
+            ours: Json = {"role": "user", "content": [*results]}
+            return [ours] if message is None else [ours, message]
+        content = message.get("content")
+        theirs = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
+        # Every result of an assistant turn has to stand in the one user message after it, results first.
+        return [{**message, "content": [*results, *theirs]}]
+
+    def merge(
+        self,
+        rounds: Sequence[Json],
+        hidden: Sequence[Collection[int]],
+        usage: Json,
+        *,
+        last_text: bool,
+        shown: Sequence[Sequence[Shown]] = (),
+    ) -> Json:
+        content: list[Json] = []
+        for at, (reply, cut) in enumerate(zip(rounds, hidden, strict=True)):
+            visible = blocks.without_calls(reply["content"], cut)
+            if last_text and at < len(rounds) - 1:
+                visible = [block for block in visible if block.get("type") != "text"]
+            content += visible
+            if at < len(shown):
+                content += search.shown_items(reply, at, shown[at])
+        stop = rounds[-1].get("stop_reason")
+        if stop == "tool_use" and not any(block.get("type") == "tool_use" for block in content):
+            stop = "end_turn"
+        merged = {**rounds[-1], "content": content, "stop_reason": stop}
+        return {**merged, "usage": usage} if usage else merged
+
+    def replaced_id(self, reply: Json, reply_id: str) -> Json:
+        return {**reply, "id": reply_id}
+
+    def merger(self, decider: Decider, body: Json) -> StreamMerger:
+        return MessagesMerger(decider)
+
+    def headers(self, caller: Mapping[str, str], *, load_point: str | None) -> Mapping[str, str | None]:
+        return {}

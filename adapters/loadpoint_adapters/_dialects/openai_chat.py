@@ -1,0 +1,313 @@
+"""The Chat Completions API as a dialect: no native load point, schemas arrive by the resent tool list.
+
+Wire facts: https://platform.openai.com/docs/api-reference/chat and the types of the openai package
+(`openai/types/chat`), read at 3.57.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, ResultView, Shown, StreamMerger, View
+from loadpoint._json import Json, as_list, as_object, dumps, parse_object
+from loadpoint._tool import Tool
+from loadpoint._usage import UsageFields
+
+from ._openai_chat_stream import ChatMerger
+
+_OPERATIONS = {"/chat/completions": "create"}
+_CUT = frozenset({"length", "content_filter"})
+_DEMANDS = ("required",)
+
+
+class OpenAIChat:
+    """The dialect `openai.chat`."""
+
+    name = "openai.chat"
+    usage_fields = UsageFields(
+        input="prompt_tokens",
+        output="completion_tokens",
+        cached="prompt_tokens_details.cached_tokens",
+        written="prompt_tokens_details.cache_write_tokens",
+        input_is_total=True,
+    )
+    renders = frozenset[str]()
+    lists_iterations = False
+
+    def operation(self, method: str, path: str, body: Json) -> str | None:
+        if method.upper() != "POST":
+            return None
+        return next((kind for end, kind in _OPERATIONS.items() if path.split("?")[0].endswith(end)), None)
+
+    def reply_expected(self, path: str) -> bool:
+        return self.operation("POST", path, {}) == "create"
+
+    def obstacle(self, body: Json) -> str | None:
+        if (body.get("n") or 1) != 1:
+            return "n > 1: several choices cannot share one search"
+        if body.get("functions"):
+            return "legacy `functions` are passed through"
+        return None
+
+    def held(self, body: Json) -> Held | None:
+        return None
+
+    def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
+        raise NotImplementedError("chat completions hold no conversation")
+
+    def messages(self, body: Json) -> list[Json]:
+        return [message for message in as_list(body.get("messages")) if isinstance(message, dict)]
+
+    def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
+        return {**body, "messages": list(messages)}
+
+    def system(self, body: Json) -> str:
+        return ""
+
+    def with_catalog(self, body: Json, text: str) -> Json | None:
+        messages = self.messages(body)
+        last = next((i for i, m in reversed([*enumerate(messages)]) if m.get("role") in ("system", "developer")), None)
+        if last is None:
+            return None
+        content = messages[last].get("content")
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
+        messages[last] = {**messages[last], "content": [*parts, {"type": "text", "text": text}]}
+        return {**body, "messages": messages}
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def tools(self, body: Json) -> list[Any]:
+        return as_list(body.get("tools"))
+
+    def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
+        return {**body, "tools": list(tools)}
+
+    def tool(self, wire: Json) -> Tool | None:
+        function = as_object(wire.get("function"))
+        name = function.get("name") if function else None
+        if function is None or wire.get("type", "function") != "function" or not isinstance(name, str) or not name:
+            return None
+        return Tool(
+            name=name,
+            description=str(function.get("description") or ""),
+            parameters=as_object(function.get("parameters")) or {},
+        )
+
+    def tool_name(self, wire: Json) -> str | None:
+        inner = as_object(wire.get("function")) or as_object(wire.get("custom")) or {}
+        name = inner.get("name")
+        return name if isinstance(name, str) and name else None
+
+    def marked(self, wire: Json) -> bool:
+        function = as_object(wire.get("function")) or {}
+        return wire.get("defer_loading") is True or function.get("defer_loading") is True
+
+    def definition(self, wire: Json, *, deferred: bool) -> Json:
+        # Chat Completions knows neither field: deferral marks are ours to read, and never sent.
+        out = {key: value for key, value in wire.items() if key not in ("defer_loading", "cache_control")}
+        function = as_object(wire.get("function"))
+        if function is not None and ("defer_loading" in function or "cache_control" in function):
+            out["function"] = {k: v for k, v in function.items() if k not in ("defer_loading", "cache_control")}
+        return out
+
+    def marker(self, wire: Json) -> Json | None:
+        function = as_object(wire.get("function")) or {}
+        return as_object(wire.get("cache_control")) or as_object(function.get("cache_control"))
+
+    def with_marker(self, wire: Json, marker: Json) -> Json:
+        return {**wire, "cache_control": marker}
+
+    def loader(self, name: str, description: str, schema: Json) -> Json:
+        return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+    # -- tool choice ---------------------------------------------------------------------------------------------
+
+    def choice(self, body: Json) -> Choice:
+        value = body.get("tool_choice")
+        if isinstance(value, str):
+            return Choice(value if value in ("auto", "none", "required") else "auto", required=value in _DEMANDS)
+        chosen = as_object(value)
+        if chosen is None:
+            return Choice()
+        if chosen.get("type") == "allowed_tools":
+            allowed = as_object(chosen.get("allowed_tools")) or {}
+            names = tuple(n for t in as_list(allowed.get("tools")) if (n := self.tool_name(as_object(t) or {})))
+            return Choice("allowed", names, allowed.get("mode") in _DEMANDS)
+        name = self.tool_name(chosen)
+        return Choice("named", (name,), True) if name else Choice()
+
+    def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
+        chosen = as_object(body.get("tool_choice")) or {}
+        allowed = as_object(chosen.get("allowed_tools")) or {}
+        given = {self.tool_name(t): t for t in as_list(allowed.get("tools")) if isinstance(t, dict)}
+        tools = [given.get(name, {"type": "function", "function": {"name": name}}) for name in names]
+        return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": {**allowed, "tools": tools}}}
+
+    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+        own = [name for name in callable_names if name != loader]
+        if choice.mode == "named" and loader not in choice.names:
+            return body
+        if not choice.required or not own:
+            return {**body, "tool_choice": "none"}
+        tools = [{"type": "function", "function": {"name": name}} for name in own]
+        allowed = {"mode": "required", "tools": tools}
+        return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": allowed}}
+
+    def structured(self, body: Json) -> bool:
+        form = as_object(body.get("response_format")) or {}
+        return form.get("type") in ("json_schema", "json_object")
+
+    def streaming(self, body: Json) -> bool:
+        return body.get("stream") is True
+
+    def prepared(self, body: Json, *, usage: bool) -> Json:
+        if not usage or body.get("stream") is not True:
+            return body
+        options = as_object(body.get("stream_options")) or {}
+        return {**body, "stream_options": {**options, "include_usage": True}}
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def view(self, message: Json) -> View:
+        role = message.get("role")
+        text = _text(message.get("content"))
+        if role == "tool":
+            result = ResultView(str(message.get("tool_call_id") or ""), text, failed=_failed(text))
+            return View("tool", results=(result,))
+        if role == "assistant":
+            return View("assistant", text, _calls(message))
+        return View("system" if role in ("system", "developer") else "user", text)
+
+    def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
+        return [message]
+
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
+        return message  # results are text here: what the application wrote is already what is sent
+
+    def bare(self, message: Json) -> Json:
+        if "cache_control" not in message and not isinstance(message.get("content"), list):
+            return message
+        out = {key: value for key, value in message.items() if key != "cache_control"}
+        if isinstance(out.get("content"), list):
+            out["content"] = [_without_marker(part) for part in out["content"]]
+        return out
+
+    def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
+        return tuple(turn)
+
+    def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
+        out: list[Json] = []
+        for message in messages:
+            if message.get("role") == "tool" and message.get("tool_call_id") in call_ids:
+                continue
+            calls = as_list(message.get("tool_calls"))
+            kept = [call for call in calls if (as_object(call) or {}).get("id") not in call_ids]
+            if len(kept) < len(calls):
+                message = {k: v for k, v in message.items() if k != "tool_calls"} | ({"tool_calls": kept} if kept else {})
+                if not kept and not _text(message.get("content")):
+                    continue
+            out.append(message)
+        return out
+
+    def call(self, wire: Json) -> CallView | None:
+        found = _calls({"tool_calls": [wire]})
+        return found[0] if found[0].name else None
+
+    # -- replies -------------------------------------------------------------------------------------------------
+
+    def reply(self, reply: Json) -> ReplyView | None:
+        choices = as_list(reply.get("choices"))
+        choice = as_object(choices[0]) if len(choices) == 1 else None
+        message = as_object(choice.get("message")) if choice else None
+        if choice is None or message is None:
+            return None
+        cut = choice.get("finish_reason") in _CUT or bool(message.get("refusal"))
+        return ReplyView(str(reply.get("id") or ""), _text(message.get("content")), _calls(message), cut)
+
+    def assistant(self, reply: Json, cut: Collection[int]) -> Json:
+        message: Json = reply["choices"][0]["message"]
+        # Replies carry fields that requests refuse: annotations, and audio beyond its id.
+        out: Json = {"role": "assistant", "content": message.get("content")}
+        for key, value in message.items():
+            if value is None or key in ("role", "content", "annotations", "tool_calls"):
+                continue
+            out[key] = {"id": value.get("id")} if key == "audio" and isinstance(value, dict) else value
+        calls = [call for at, call in enumerate(as_list(message.get("tool_calls"))) if at not in cut]
+        if calls:
+            out["tool_calls"] = [{k: v for k, v in call.items() if k != "index"} for call in calls]
+        elif out["content"] is None:
+            out["content"] = ""
+        return out
+
+    def result(self, call: CallView, outcome: Outcome) -> Json:
+        text = dumps({"isError": True, "error": outcome.text}) if outcome.failed else outcome.text
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
+
+    def join(self, results: Sequence[Json], message: Json | None) -> list[Json]:
+        return [*results] if message is None else [*results, message]
+
+    def merge(
+        self,
+        rounds: Sequence[Json],
+        hidden: Sequence[Collection[int]],
+        usage: Json,
+        *,
+        last_text: bool,
+        shown: Sequence[Sequence[Shown]] = (),
+    ) -> Json:
+        last = rounds[-1]
+        choice: Json = last["choices"][0]
+        message: Json = {k: v for k, v in choice["message"].items() if k != "tool_calls"}
+        visible = rounds[-1:] if last_text else rounds
+        text = "".join(_text(r["choices"][0]["message"].get("content")) for r in visible)
+        message["content"] = text or message.get("content")
+        calls = [c for at, c in enumerate(as_list(choice["message"].get("tool_calls"))) if at not in hidden[-1]]
+        if calls:
+            message["tool_calls"] = calls
+        finish = choice.get("finish_reason")
+        if not calls and finish in ("tool_calls", "function_call"):
+            finish = "stop"
+        merged = {**last, "choices": [{**choice, "message": message, "finish_reason": finish}]}
+        return {**merged, "usage": usage} if usage else merged
+
+    def replaced_id(self, reply: Json, reply_id: str) -> Json:
+        return {**reply, "id": reply_id}
+
+    def merger(self, decider: Decider, body: Json) -> StreamMerger:
+        options = as_object(body.get("stream_options")) or {}
+        return ChatMerger(decider, wants_usage=options.get("include_usage") is True)
+
+    def headers(self, caller: Mapping[str, str], *, load_point: str | None) -> Mapping[str, str | None]:
+        return {}
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = (as_object(part) or {} for part in as_list(content))
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
+def _calls(message: Json) -> tuple[CallView, ...]:
+    calls: list[CallView] = []
+    for call in as_list(message.get("tool_calls")):
+        wire = as_object(call) or {}
+        inner = as_object(wire.get("function")) or as_object(wire.get("custom")) or {}
+        arguments = inner.get("arguments", inner.get("input"))
+        calls.append(CallView(str(wire.get("id") or ""), str(inner.get("name") or ""), str(arguments or "")))
+    return tuple(calls)
+
+
+def _failed(text: str) -> bool:
+    # The wire has no error flag: a JSON object that says so of itself is the only sign of a failed result.
+    if not text.lstrip().startswith("{") or "rror" not in text:
+        return False
+    value = parse_object(text) or {}
+    return value.get("isError") is True or value.get("is_error") is True
+
+
+def _without_marker(part: Any) -> Any:
+    if isinstance(part, dict) and "cache_control" in part:
+        return {key: value for key, value in part.items() if key != "cache_control"}
+    return part

@@ -1,0 +1,184 @@
+"""The part of one wrapped call that does no IO, shared by the synchronous and the asynchronous driver."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+from loadpoint._adapter import EXTENSION, reports
+from loadpoint._engine import Request
+from loadpoint._json import Json, as_object, digest, dumps
+
+from ._response import Rounds, from_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from loadpoint._adapter import Beginner, Driven
+
+    from ._compatibility import Compat
+
+T = TypeVar("T")
+RAW = "X-Stainless-Raw-Response"
+OURS = ("x-loadpoint", "x-loadpoint-conversation")
+_SECRET = frozenset({"authorization", "x-api-key", "api-key"})
+_KEY = "idempotency-key"
+
+
+class Exchange:
+    """The part of one wrapped call that does no IO: the options of each round, and what the caller gets."""
+
+    def __init__(self, compat: Compat, client: Any, session: Beginner | None, options: Any, body: Json | None) -> None:
+        self._compat = compat
+        self._client = client
+        headers = compat.headers(options)
+        self.mode = next((value for name, value in headers.items() if name.lower() == RAW.lower()), None)
+        self.options = self._without_ours(options, headers)
+        self._body = body
+        self._retries = 0
+        self._sent = time.perf_counter()
+        self.call: Driven | None = None
+        if body is not None and session is not None:
+            self.call = session.begin(self._request(options, body))
+
+    def _without_ours(self, options: Any, headers: dict[str, Any]) -> Any:
+        """The caller's own options, unless they carry headers that are meant for us alone."""
+        kept = {name: value for name, value in headers.items() if name.lower() not in OURS}
+        for name in self._client_headers():
+            if name.lower() in OURS:
+                kept[name] = self._compat.omit()
+        if kept == headers:
+            return options
+        options = options.model_copy()
+        options.headers = kept
+        return options
+
+    def _request(self, options: Any, body: Json) -> Any:
+        layers = (self._client_headers(), self._compat.headers(options))
+        given = {name.lower(): value for layer in layers for name, value in layer.items()}
+        headers = {name: value for name, value in given.items() if isinstance(value, str)}
+        secrets = [value for name, value in sorted(headers.items()) if name in _SECRET]
+        url = urlsplit(str(options.url))
+        return Request(
+            method=options.method.upper(),
+            path="/" + url.path.lstrip("/"),
+            body=body,
+            headers={k: v for k, v in headers.items() if k not in _SECRET and not k.startswith("x-stainless-")},
+            base_url=f"{url.scheme}://{url.netloc}/" if url.scheme else str(getattr(self._client, "base_url", "")),
+            credential="\n".join(secrets) or self._compat.credential(self._client),
+        )
+
+    def _client_headers(self) -> Mapping[str, Any]:
+        return {} if self._client is None else self._compat.client_headers(self._client)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the rounds are streams."""
+        return self.running.streaming
+
+    @property
+    def running(self) -> Driven:
+        """The call, for drivers that have checked that there is one."""
+        return cast("Driven", self.call)
+
+    def once(self) -> Any:
+        """The options of a call that takes one request, whose reply goes back as it is."""
+        options = self._edited(self.running.body)
+        if not self.streaming:
+            self._compat.after(options, self._register)
+        return options
+
+    def next(self, body: Json) -> Any:
+        """The options of a hidden round with this body."""
+        options = self._edited(body)
+        headers = {name: value for name, value in options.headers.items() if name.lower() != RAW.lower()}
+        # sent raw, but with the caller's own cast_to: instrumentation above the SDK sees a typed reply per round
+        options.headers = {**headers, RAW: self._compat.raw}
+        self._compat.hide(options)
+        self._sent = time.perf_counter()
+        return options
+
+    def _edited(self, body: Json) -> Any:
+        untouched = body is self._body  # then it goes out byte for byte as the SDK would send it
+        options = self.options.model_copy() if untouched else self._compat.with_body(self.options, dict(body))
+        edits = {name.lower(): value for name, value in self.running.headers.items()}
+        headers: dict[str, Any] = {}
+        for name, value in self._compat.headers(options).items():
+            if name.lower() not in edits:
+                headers[name] = self._rotated(value, body) if name.lower() == _KEY else value
+        for name, value in edits.items():
+            headers[name] = self._compat.omit() if value is None else value
+        options.headers = headers
+        options.idempotency_key = self._rotated(options.idempotency_key, body)
+        return options
+
+    def _rotated(self, key: Any, body: Json) -> Any:
+        """A caller's idempotency key for this body: another body needs another key, the same one on every retry."""
+        if not isinstance(key, str) or body == self._body:
+            return key
+        return f"{key}-{digest(dumps(body))[:12]}"
+
+    def received(self, value: Any) -> Any:
+        """The HTTP response of a hidden round."""
+        self._retries += self._compat.retries(value)
+        return self._compat.http_response(self._client, self.options, value)
+
+    def rounds(self) -> Rounds:
+        """The rounds of a stream; made before the first is sent."""
+        return Rounds(self.running, self._compat.framing, self._compat.request_id)
+
+    def feed(self, response: Any) -> tuple[bool, Json | None]:
+        """Give a reply to the call: whether it could read it, and the next body."""
+        try:
+            reply = as_object(json.loads(response.content))
+        except ValueError:
+            reply = None
+        if reply is None:  # not for us to judge: the SDK says what it makes of it
+            self.running.failed()
+            return False, None
+        ms = (time.perf_counter() - self._sent) * 1000
+        return True, self.running.feed(reply, request_id=response.headers.get(self._compat.request_id), ms=ms)
+
+    def merged(self, response: Any, *, read: bool) -> Any:
+        """The response that the caller's SDK parses, made of the last round's."""
+        if read and self.running.changed:
+            return from_bytes(response, dumps(self.running.result).encode(), self.running)
+        if self.mode == "stream":  # the caller is going to read it
+            return from_bytes(response, response.content, self.running)
+        response.extensions[EXTENSION] = self.running
+        return response
+
+    def whole(self) -> bool:
+        """Whether the SDK expects a response that has been read."""
+        return self.mode != "stream"
+
+    def given(self, cast_to: Any, response: Any, stream: bool, stream_cls: Any) -> dict[str, Any]:
+        """The arguments with which the SDK makes the caller's value of the response."""
+        headers = response.request.headers
+        headers.pop(RAW, None)
+        if self.mode is not None:
+            headers[RAW] = self.mode  # the SDK looks here to decide what to hand back
+        options = self.options.model_copy()
+        if not stream:
+            self._compat.after(options, self._register)
+        return {
+            "cast_to": cast_to,
+            "options": options,
+            "response": response,
+            "stream": stream,
+            "stream_cls": stream_cls,
+            "retries_taken": self._retries,
+        }
+
+    def _register(self, value: Any) -> None:
+        reports.remember(value, self.running.report)
+
+    def attach(self, value: T) -> T:
+        """`value`, with its report where `report` looks for that of a stream or a raw response."""
+        for name in ("http_response", "response"):
+            extensions = getattr(getattr(value, name, None), "extensions", None)
+            if isinstance(extensions, dict):
+                extensions[EXTENSION] = self.running
+        return value

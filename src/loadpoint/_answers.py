@@ -1,0 +1,110 @@
+"""What we answer ourselves: loader calls, and calls of deferred tools that are not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from ._dialect import CallView, Outcome
+from ._json import Json, as_object, canonical, dumps, parse_object
+from ._loader import answer, parse_arguments
+from ._policy import Policy
+from ._registry import Registry
+from ._report import Search
+
+_SCHEMA_CHARACTERS = 12_000
+_REPEATS = 2
+"""An identical query is answered this often; after that the model is told to stop."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers the calls of one logical call of the user.
+
+    `loaded` says which names the model may call now, `allowed` bounds what may be found (None: everything).
+    """
+
+    policy: Policy
+    registry: Registry
+    loader: str
+    native: bool
+    loaded: Callable[[], Collection[str]]
+    allowed: Collection[str] | None
+    gone: Collection[str]
+    searches: list[Search]
+    asked: dict[str, int]
+    exhausted: bool = False
+    """The model was told to stop searching."""
+
+    def is_ours(self, call: CallView) -> bool:
+        """Whether this call is answered by us instead of the caller."""
+        if call.name == self.loader:
+            return True
+        if call.name in self.gone:
+            return True
+        if not self.is_unloaded(call.name):
+            return False
+        return self.policy.unloaded_call == "refuse" or bool(self._problems(call))
+
+    def is_unloaded(self, name: str) -> bool:
+        """Whether this is a deferred tool of the caller that the model may not call yet."""
+        return self.registry.is_deferred(name) and name not in self.loaded()
+
+    def outcome(self, call: CallView, added: Collection[str]) -> tuple[Outcome, tuple[str, ...]]:
+        """Our answer, and the names that it loads; `added` are the ones loaded earlier in the same reply."""
+        if call.name == self.loader:
+            return self._search(call, added)
+        if call.name in self.gone:
+            return Outcome(f"{call.name} is no longer available.", failed=True), ()
+        if self.policy.unloaded_call == "refuse":
+            query = dumps({"query": call.name})
+            return Outcome(f"{call.name} is not loaded. Call {self.loader} with {query} first.", failed=True), ()
+        entry = self.registry.by_name[call.name]
+        schema = dumps(entry.tool.parameters if entry.tool else {})[:_SCHEMA_CHARACTERS]
+        problems = "\n".join(self._problems(call))
+        text = f"The arguments do not fit {call.name}:\n{problems}\nIts parameters: {schema}\nCall it again."
+        return Outcome(text, failed=True), ()
+
+    def _search(self, call: CallView, added: Collection[str]) -> tuple[Outcome, tuple[str, ...]]:
+        query = parse_arguments(call.arguments)
+        if isinstance(query, str):
+            return Outcome(query, failed=True), ()
+        key = canonical([query.query.strip().casefold(), query.max_results])
+        self.asked[key] = self.asked.get(key, 0) + 1
+        if self.asked[key] > _REPEATS:
+            self.exhausted = True
+            text = "This search was answered before. Call one of the tools it found, or answer without a tool."
+            return Outcome(text, failed=True), ()
+        found = answer(
+            query,
+            self._index(),
+            deferred=[tool for tool in self.registry.deferred_tools if self._findable(tool.name)],
+            loaded={*self.loaded(), *added},
+            resident=[e.tool for e in self.registry.residents if e.tool is not None and self._findable(e.name)],
+            load_at_most=self.policy.load_at_most,
+            load_tokens=self.policy.load_tokens,
+            size_of=self.registry.tokens,
+        )
+        hits = tuple(match.name for match in found.matches)
+        self.searches.append(Search(found.query, hits, found.no_match))
+        # References carry no text beside them: what was found and is callable already is said in words instead.
+        names = found.added if self.native else ()
+        return Outcome(found.as_text(), names), found.added
+
+    def _index(self):  # type: ignore[no-untyped-def]
+        return self.registry.index if isinstance(self.policy.search, str) else self.policy.search
+
+    def _findable(self, name: str) -> bool:
+        return self.allowed is None or name in self.allowed
+
+    def _problems(self, call: CallView) -> list[str]:
+        entry = self.registry.by_name.get(call.name)
+        arguments: Json | None = as_object(call.arguments)
+        if isinstance(call.arguments, str):
+            arguments = parse_object(call.arguments) if call.arguments.strip() else {}
+        if arguments is None:
+            return ["arguments: expected a JSON object"]
+        from ._schema import validate
+
+        schema = entry.tool.parameters if entry and entry.tool else {}
+        return [str(problem.message) for problem in validate(dict(schema), arguments)[:8]]

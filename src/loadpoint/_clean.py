@@ -1,0 +1,51 @@
+"""`clean`: a history without any trace of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ._dialect import Dialect
+from ._json import Json
+from ._loader import LOADER_NAME, parse_answer
+
+_LOADER = re.compile(rf"{LOADER_NAME}\d*")
+
+
+def clean(messages: Sequence[Any]) -> list[Any]:
+    """The messages without loader calls, their results, and shown search items of ours; the input is not touched.
+
+    Takes messages of any dialect, as dicts or as the SDKs' objects, and gives back dicts. What is not ours stays, in
+    its order; a message of which nothing is left goes. A tool of the caller that happens to have the loader's name is
+    told apart by its results.
+    """
+    from ._adapter import dialects
+
+    out = [plain(message) for message in messages]
+    for dialect in dialects():
+        out = dialect.without_ours(out, set(_loader_calls(dialect, out)))
+    return out
+
+
+def _loader_calls(dialect: Dialect, messages: Sequence[Json]) -> Iterator[str]:
+    views = [dialect.view(message) for message in messages]
+    results = {result.call_id: result for view in views for result in view.results}
+    for view in views:
+        for call in view.calls:
+            result = results.get(call.id)
+            ours = result is None or bool(result.names) or result.failed or parse_answer(result.text) is not None
+            if ours and _LOADER.fullmatch(call.name):
+                yield call.id
+
+
+def plain(value: Any) -> Any:
+    """A JSON value for a JSON value or an SDK's object: pydantic models are dumped without what was never set."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", exclude_unset=True, by_alias=True)
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value

@@ -1,0 +1,135 @@
+"""The tool list of one request: what stood there stays, in its place and its bytes; what is new goes behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ._dialect import Dialect
+from ._json import Json, canonical, digest
+from ._ledger._record import State
+from ._loaded import Evidence
+from ._registry import Registry
+
+_GONE = "This tool is no longer available."
+
+
+@dataclass(slots=True)
+class Composed:
+    """`tools` as sent. `declared` names the deferred entries, `callable` all that the model may call."""
+
+    tools: list[Json]
+    declared: list[str]
+    callable: list[str]
+    changed: list[str] = field(default_factory=list)
+    """Names whose definition differs from the one that was sent before, or that left the list."""
+
+
+class Composer:
+    """Builds tool lists for one conversation."""
+
+    def __init__(self, dialect: Dialect, registry: Registry, loader: Json, *, native: bool, declare_all: bool) -> None:
+        self.dialect = dialect
+        self.registry = registry
+        self.loader = loader
+        self.loader_name = dialect.tool_name(loader) or ""
+        self.native = native
+        self.declare_all = declare_all
+
+    def compose(self, state: State | None, proofs: Sequence[Evidence], forced: Iterable[str] = ()) -> Composed:
+        """The list for a request whose transcript proves `proofs`; `state` is how the last request was sent."""
+        shown: dict[str, Json] = {}
+        declared: dict[str, Json] = {}
+        changed: list[str] = []
+        if state is not None:
+            self._continue(state, shown, declared, changed)
+        else:
+            shown[self.loader_name] = self.loader
+        for entry in self.registry.residents:
+            if entry.name not in shown:
+                shown[entry.name] = entry.definition
+        for name in forced:
+            self._show(name, shown, declared, state)
+        for proof in proofs:
+            if self.native and proof.placed:
+                if proof.name not in shown and proof.name not in declared:
+                    declared[proof.name] = self._definition(proof.name, state, deferred=True)
+            elif proof.name not in shown:
+                self._show(proof.name, shown, declared, state)
+        if self.declare_all:
+            for entry in self.registry.deferred:
+                if entry.name not in shown and entry.name not in declared:
+                    declared[entry.name] = self.dialect.definition(entry.definition, deferred=True)
+        placed = {proof.name for proof in proofs if proof.placed}
+        callable_now = [*shown, *(name for name in declared if name in placed)]
+        tools = [*self._marked(shown), *declared.values()]
+        return Composed(tools, list(declared), callable_now, changed)
+
+    def _continue(self, state: State, shown: dict[str, Json], declared: dict[str, Json], changed: list[str]) -> None:
+        residents = {entry.name for entry in self.registry.residents}
+        for wire in state.tools:
+            name = self.dialect.tool_name(wire) or canonical(wire)
+            deferred = name in state.declared
+            entry = self.registry.by_name.get(name)
+            sent = self._bare(wire, deferred=deferred)
+            if name == state.loader:
+                shown[name] = sent
+            elif entry is None:
+                if name in self._remembered(state) or deferred:
+                    (declared if deferred else shown)[name] = sent
+                else:
+                    changed.append(name)
+            else:
+                same = digest(canonical(self.dialect.definition(sent, deferred=False))) == entry.digest
+                new = self.dialect.definition(entry.definition, deferred=True) if deferred else entry.definition
+                if not same:
+                    changed.append(name)
+                (declared if deferred and name not in residents else shown)[name] = sent if same else new
+
+    def _bare(self, wire: Json, *, deferred: bool) -> Json:
+        if self.dialect.marker(wire) is None:
+            return wire
+        return self.dialect.definition(wire, deferred=deferred)
+
+    def _remembered(self, state: State) -> set[str]:
+        return {name for wire in state.definitions if (name := self.dialect.tool_name(wire))}
+
+    def _show(self, name: str, shown: dict[str, Json], declared: dict[str, Json], state: State | None) -> None:
+        declared.pop(name, None)
+        if name not in shown:
+            shown[name] = self._definition(name, state, deferred=False)
+
+    def _definition(self, name: str, state: State | None, *, deferred: bool) -> Json:
+        entry = self.registry.by_name.get(name)
+        if entry is not None:
+            return self.dialect.definition(entry.definition, deferred=True) if deferred else entry.definition
+        for wire in state.definitions if state else ():
+            if self.dialect.tool_name(wire) == name:
+                return self.dialect.definition(wire, deferred=deferred)
+        stub = self.dialect.loader(name, _GONE, {"type": "object", "properties": {}})
+        return self.dialect.definition(stub, deferred=deferred)
+
+    def _marked(self, shown: dict[str, Json]) -> list[Json]:
+        """The caller's cache marker on the last resident tool: it covers what never changes, and does not wander."""
+        marker = self.registry.marker
+        tools = list(shown.values())
+        if marker is None:
+            return tools
+        residents = {entry.name for entry in self.registry.residents} | {self.loader_name}
+        at = max((i for i, name in enumerate(shown) if name in residents), default=0)
+        tools[at] = self.dialect.with_marker(tools[at], marker)
+        return tools
+
+
+def definitions(composer: Composer, state: State | None, names: Collection[str]) -> tuple[Json, ...]:
+    """The last known definitions of every tool that was ever loaded, for the day when one leaves the registry."""
+    known: dict[str, Json] = {}
+    for wire in state.definitions if state else ():
+        name = composer.dialect.tool_name(wire)
+        if name:
+            known[name] = wire
+    for name in names:
+        entry = composer.registry.by_name.get(name)
+        if entry is not None:
+            known[name] = entry.definition
+    return tuple(known.values())

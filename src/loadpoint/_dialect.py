@@ -1,0 +1,340 @@
+"""What the core asks of an API shape. A dialect is pure functions over JSON; it does no IO and knows no SDK.
+
+The core never looks into wire JSON itself: it reads through the views below and writes through the dialect's makers, so
+that every decision is taken once, for all dialects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from ._json import Json, canonical, parse_object
+from ._sse import Event
+from ._tool import Tool
+from ._usage import UsageFields
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """A tool call: its id, the tool's name, and its arguments as they stand on the wire (JSON string or object)."""
+
+    id: str
+    name: str
+    arguments: str | Json
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """A tool result: whose call it answers, its joined text, whether it failed, and the tool names it references."""
+
+    call_id: str
+    text: str
+    failed: bool = False
+    names: tuple[str, ...] = ()
+    search: bool = False
+    """True where the wire form itself says that this is the result of a tool search (so `names` are evidence)."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A message as the core sees it: `role` is assistant, user, tool or system."""
+
+    role: str
+    text: str = ""
+    calls: tuple[CallView, ...] = ()
+    results: tuple[ResultView, ...] = ()
+
+    def level(self) -> str:
+        """Role, text, ids, names, parsed arguments and result text, in canonical JSON: equal for all echo styles."""
+        # Sorted: a call that was held in a stream is shown after the ones that were not.
+        calls = sorted(canonical([call.id, call.name, _level_arguments(call.arguments)]) for call in self.calls)
+        results = [[result.call_id, result.text.strip()] for result in self.results if not result.search]
+        return canonical([self.role, self.text.strip(), calls, results])
+
+
+def _level_arguments(arguments: str | Json) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    parsed = parse_object(arguments) if arguments.strip() else {}
+    return arguments if parsed is None else parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`tool_choice`: mode is auto, none, required, named or allowed; `names` for named and allowed.
+
+    `required` also says whether an allowed list demands a call.
+    """
+
+    mode: str = "auto"
+    names: tuple[str, ...] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyView:
+    """A reply: its calls in order, the provider's reason to end, and whether that reason ends the logical call.
+
+    `cut` is True for a reply that stopped early (length, refusal, filter, pause): it is the last round in any case.
+    """
+
+    id: str
+    text: str
+    calls: tuple[CallView, ...]
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Our answer to a call: a text, or references to tools that the provider expands; `failed` for an error."""
+
+    text: str
+    names: tuple[str, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A search of ours that the caller sees as the provider's own: the call at position `at`, and what it found."""
+
+    at: int
+    call: CallView
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A server-held conversation: the id of the reply that this request continues (None: it starts one)."""
+
+    previous: str | None
+
+
+class Decider(Protocol):
+    """What a splice asks of the call it belongs to."""
+
+    structured: bool
+    """Text is held until it is known to be the structured answer."""
+
+    def holds(self, name: str) -> bool:
+        """Whether a call of this name is held until its end (the loader, and deferred tools that are not loaded)."""
+        ...
+
+    def hides(self, call: CallView) -> bool:
+        """Whether this complete call is answered by us instead of the caller."""
+        ...
+
+
+class RoundReader(Protocol):
+    """Reads one reply stream: shows the visible events and rebuilds the reply."""
+
+    def feed(self, event: Event) -> Iterable[bytes]:
+        """The bytes to show for one upstream event (none, one or several SSE frames)."""
+        ...
+
+    def reply(self) -> Json | None:
+        """The whole reply as the unstreamed API would have sent it; None if the stream ended early or in an error."""
+        ...
+
+    def flush(self) -> Iterable[bytes]:
+        """The bytes that were held in this round and are to be shown because it is the last."""
+        ...
+
+
+class StreamMerger(Protocol):
+    """One visible stream made of several rounds."""
+
+    visible_id: str | None
+    """The reply id that the caller has been shown, once it has."""
+
+    def round(self) -> RoundReader:
+        """A reader for the next round."""
+        ...
+
+    def searched(self, reply: Json, round_index: int, shown: Sequence[Shown]) -> Iterable[bytes]:
+        """The frames that show searches of the round that just ended; none where the API has no items for them."""
+        ...
+
+    def terminal(self, result: Json) -> Iterable[bytes]:
+        """The closing frames for the merged reply."""
+        ...
+
+
+@runtime_checkable
+class Dialect(Protocol):
+    """One API shape."""
+
+    name: str
+    usage_fields: UsageFields
+    renders: frozenset[str]
+    """The load points that this dialect can write."""
+    lists_iterations: bool
+    """Whether usage objects have a typed list of sampling passes, in which the rounds of a merged reply stand."""
+
+    def operation(self, method: str, path: str, body: Json) -> str | None:
+        """`create`, `count`, `batch`, or None for a request that is not of this dialect."""
+        ...
+
+    def reply_expected(self, path: str) -> bool:
+        """Whether a request to this path is answered with a reply of the model."""
+        ...
+
+    def obstacle(self, body: Json) -> str | None:
+        """Why this request cannot be improved and goes through as it is; None if it can."""
+        ...
+
+    def held(self, body: Json) -> Held | None:
+        """The server-held conversation of this request, if it is one."""
+        ...
+
+    def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
+        """The request that continues a server-held conversation after reply `previous` with new messages."""
+        ...
+
+    def messages(self, body: Json) -> list[Json]:
+        """The conversation, in order."""
+        ...
+
+    def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
+        """A copy of `body` with other messages."""
+        ...
+
+    def system(self, body: Json) -> str:
+        """The system prompt outside the messages, as text to hash; "" if the API has none."""
+        ...
+
+    def with_catalog(self, body: Json, text: str) -> Json | None:
+        """A copy with the catalog as the last system block; None where there is no system prompt to extend."""
+        ...
+
+    def tools(self, body: Json) -> list[Any]:
+        """The caller's tools as sent."""
+        ...
+
+    def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
+        """A copy of `body` with other tools."""
+        ...
+
+    def tool(self, wire: Json) -> Tool | None:
+        """The neutral tool; None for a provider-run or otherwise typed tool, which stays as it is."""
+        ...
+
+    def tool_name(self, wire: Json) -> str | None:
+        """The name under which the model calls this entry, typed tools included; None if it has none."""
+        ...
+
+    def marked(self, wire: Json) -> bool:
+        """Whether the caller marked this tool as deferred (only a literal true counts)."""
+        ...
+
+    def definition(self, wire: Json, *, deferred: bool) -> Json:
+        """The tool as it is sent: without cache marker and the caller's deferral mark, deferred or not."""
+        ...
+
+    def marker(self, wire: Json) -> Json | None:
+        """The caller's cache marker on this tool."""
+        ...
+
+    def with_marker(self, wire: Json, marker: Json) -> Json:
+        """A copy of the tool with a cache marker."""
+        ...
+
+    def loader(self, name: str, description: str, schema: Json) -> Json:
+        """The loader as a tool of this API."""
+        ...
+
+    def choice(self, body: Json) -> Choice:
+        """The caller's `tool_choice`."""
+        ...
+
+    def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
+        """A copy whose allowed list is `names` (the mode stays)."""
+        ...
+
+    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+        """A copy that cannot search: no tool, or where the caller demanded one, only the caller's own tools."""
+        ...
+
+    def structured(self, body: Json) -> bool:
+        """Whether the caller asked for a structured answer."""
+        ...
+
+    def streaming(self, body: Json) -> bool:
+        """Whether the reply is a stream."""
+        ...
+
+    def prepared(self, body: Json, *, usage: bool) -> Json:
+        """A copy of a streaming request that also asks for usage, where `usage` says that the endpoint takes it."""
+        ...
+
+    def view(self, message: Json) -> View:
+        """The message as the core sees it; never raises for a malformed one."""
+        ...
+
+    def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
+        """A caller's message as it is sent: search items of a foreign form are turned into what this request takes."""
+        ...
+
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
+        """A copy of the message in which the result for `call_id` is `outcome`."""
+        ...
+
+    def bare(self, message: Json) -> Json:
+        """The message without cache markers, for digests."""
+        ...
+
+    def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
+        """The stand-in `turn` with the cache markers that the caller put on the visible messages."""
+        ...
+
+    def reply(self, reply: Json) -> ReplyView | None:
+        """The reply as the core sees it; None for a shape it does not know."""
+        ...
+
+    def assistant(self, reply: Json, cut: Collection[int]) -> Json:
+        """The reply as a history message, without the calls whose positions are in `cut`."""
+        ...
+
+    def result(self, call: CallView, outcome: Outcome) -> Json:
+        """Our result for a call, in the form that `join` takes."""
+        ...
+
+    def join(self, results: Sequence[Json], message: Json | None) -> list[Json]:
+        """Our results followed by the caller's next message, as messages of this API."""
+        ...
+
+    def merge(
+        self,
+        rounds: Sequence[Json],
+        hidden: Sequence[Collection[int]],
+        usage: Json,
+        *,
+        last_text: bool,
+        shown: Sequence[Sequence[Shown]] = (),
+    ) -> Json:
+        """The visible reply: all rounds as one, without the calls at the `hidden` positions of each round.
+
+        `shown` are, per round, the searches to show as the provider's own, where the API has items for them.
+        """
+        ...
+
+    def replaced_id(self, reply: Json, reply_id: str) -> Json:
+        """A copy of the reply with another id."""
+        ...
+
+    def merger(self, decider: Decider, body: Json) -> StreamMerger:
+        """The stream merger of one logical call; `body` is the caller's request."""
+        ...
+
+    def headers(self, caller: Mapping[str, str], *, load_point: str | None) -> Mapping[str, str | None]:
+        """Header edits that the load point needs."""
+        ...
+
+    def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
+        """The messages without shown discovery items of ours, and without these calls and their results."""
+        ...
+
+    def call(self, wire: Json) -> CallView | None:
+        """A single tool call, as it stands in a reply of this API; None for anything else."""
+        ...

@@ -1,0 +1,348 @@
+"""One logical call of the user as a state machine: JSON in, JSON out, no IO.
+
+`begin` (in `_session`) makes a `Call` with the first upstream body; `feed` takes a reply and gives the next body or None;
+then `result` is what the caller gets. `splice` does the same for streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ._answers import Answers
+from ._compose import Composed, Composer, definitions
+from ._dialect import CallView, Choice, Dialect, Outcome, ReplyView, Shown
+from ._json import Json, digest
+from ._ledger._record import Record, State
+from ._loaded import Evidence, evidence
+from ._paid import PaidRound
+from ._replay import Transcript, group_level, record_key
+from ._report import CallReport, Round
+from .errors import RoundLimitError, SearchLoopError
+
+if TYPE_CHECKING:
+    from ._registry import Registry
+    from ._session import Session
+    from ._stream import Splice
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of the caller.
+
+    `path` has no host and no query. `headers` are the caller's own for this request, names in lower case. Only a digest
+    of `credential` is kept.
+    """
+
+    method: str
+    path: str
+    body: Json
+    headers: Mapping[str, str]
+    base_url: str
+    credential: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """How a request is sent: everything that was decided before the first round."""
+
+    dialect: Dialect
+    registry: Registry
+    composer: Composer
+    transcript: Transcript
+    state: State | None
+    """How the last request of this conversation was sent; None where that is not known or no longer holds."""
+    strategy: str
+    load_point: str | None
+    reason: str
+    catalog: str
+    choice: Choice
+    forced: tuple[str, ...]
+    warnings: list[str]
+    scope: str
+    held_loaded: tuple[str, ...] = ()
+    threaded: bool = False
+    prefix_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one reply means: positions that the caller does not see, our answers, and whether the call goes on."""
+
+    hidden: frozenset[int]
+    answered: tuple[tuple[CallView, Outcome], ...]
+    added: tuple[str, ...]
+    shown: tuple[Shown, ...]
+    last: bool
+
+
+class Call:
+    """One logical call. See the module; `exchange` is False where `body` is sent once and the reply handed back."""
+
+    exchange = True
+    untouched = False
+
+    def __init__(self, session: Session, request: Request, plan: Plan) -> None:
+        self.session = session
+        self.request = request
+        self.plan = plan
+        self.dialect = plan.dialect
+        self.policy = session.policy
+        self.streaming = plan.dialect.streaming(request.body)
+        self.wants_structure = plan.dialect.structured(request.body)
+        self.rounds: list[Json] = []
+        self.log: list[Round] = []
+        self.hidden: list[frozenset[int]] = []
+        self.shown: list[tuple[Shown, ...]] = []
+        self.discovery = self.policy.discovery
+        self.turn: list[Json] = []
+        self.pending: tuple[Json, ...] = ()
+        self.added: list[str] = []
+        self.visible_id: str | None = None
+        self.report: CallReport | None = None
+        self.limited = False
+        self.proofs = self._proofs()
+        self.composed: Composed = plan.composer.compose(plan.state, self.proofs, plan.forced)
+        self.answers = Answers(
+            self.policy,
+            plan.registry,
+            plan.composer.loader_name,
+            plan.strategy == "native",
+            lambda: self.composed.callable,
+            plan.choice.names if plan.choice.mode == "allowed" else None,
+            self._gone(),
+            [],
+            {},
+        )
+        self.headers: Mapping[str, str | None] = plan.dialect.headers(request.headers, load_point=plan.load_point)
+        self.paid: list[PaidRound] = []
+        self.base = self._base()
+        self.body = self._body()
+        self.first_state = self.state()
+
+    # -- what is sent --------------------------------------------------------------------------------------------
+
+    def _proofs(self) -> list[Evidence]:
+        plan = self.plan
+        loaders = (plan.composer.loader_name, plan.registry.loader)
+        proofs = evidence(plan.transcript.views, is_deferred=self._known, loaders=loaders)
+        known = {proof.name for proof in proofs}
+        held = [Evidence(name, 0, "search", True) for name in plan.held_loaded if name not in known]
+        return [*held, *proofs]
+
+    def _known(self, name: str) -> bool:
+        return self.plan.registry.is_deferred(name)
+
+    def _gone(self) -> frozenset[str]:
+        """Tools that stand in the request because they once were loaded, but that the caller no longer has."""
+        names = {self.dialect.tool_name(tool) or "" for tool in self.composed.tools}
+        return frozenset(names - {*self.plan.registry.by_name, self.plan.composer.loader_name, ""})
+
+    def _base(self) -> Json:
+        plan = self.plan
+        body = self.dialect.prepared(self.request.body, usage=self.session.asks_usage(self.request, self.dialect))
+        if self.policy.catalog == "system" and plan.catalog:
+            body = self.dialect.with_messages(body, plan.transcript.messages)
+            return self.dialect.with_catalog(body, plan.catalog) or body
+        return self.dialect.with_messages(body, plan.transcript.messages)
+
+    def _body(self) -> Json:
+        """The next upstream body: the caller's request with what is sent instead of its messages and tools."""
+        plan = self.plan
+        body = self.base
+        if self.turn:
+            body = self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
+        if plan.threaded and (self.turn or plan.held_loaded or not self.dialect.tools(self.request.body)):
+            return self._continued(body)
+        body = self.dialect.with_tools(body, self.composed.tools)
+        if plan.choice.mode == "allowed":
+            allowed = [name for name in plan.choice.names if name in self.composed.callable]
+            body = self.dialect.with_allowed(body, [*allowed, plan.composer.loader_name])
+        if len(self.rounds) + 1 >= self.policy.max_rounds or self.answers.exhausted:
+            self.limited = True
+            own = [name for name in self.composed.callable if name in self.plan.registry.by_name]
+            body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own)
+        return body
+
+    def _continued(self, body: Json) -> Json:
+        if not self.rounds:
+            return body
+        previous = self.dialect.reply(self.rounds[-1])
+        new = self.turn[-1:]
+        return self.dialect.continued(body, previous.id if previous else "", new)
+
+    @property
+    def may_search(self) -> bool:
+        """Whether the model can call the loader in the round that is open."""
+        return not self.limited and self.plan.choice.mode != "none"
+
+    @property
+    def structured(self) -> bool:
+        """Whether streamed text is held until it is known to be the structured answer."""
+        return self.wants_structure and self.may_search
+
+    def holds(self, name: str) -> bool:
+        """Whether a call of this name is held until its end."""
+        if self._is_callers(name):
+            return False
+        return name == self.plan.composer.loader_name or name in self.answers.gone or self.answers.is_unloaded(name)
+
+    def hides(self, call: CallView) -> bool:
+        """Whether this call is answered by us instead of the caller."""
+        if self._is_callers(call.name):
+            return False
+        if call.name == self.plan.composer.loader_name:
+            return True
+        # In the last round nothing can be answered any more: the caller gets what the bare SDK would give.
+        return not self.limited and self.answers.is_ours(call)
+
+    def _is_callers(self, name: str) -> bool:
+        """Whether the application answers calls of the loader itself."""
+        return self.discovery == "caller" and name == self.plan.composer.loader_name
+
+    # -- what comes back -----------------------------------------------------------------------------------------
+
+    def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
+        """Take a reply; the next upstream body, or None at the end. Raises `SearchLoopError` (see there)."""
+        self.rounds.append(reply)
+        usage: Json = reply.get("usage") or {}
+        self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+        view = self.dialect.reply(reply)
+        if view is None:
+            self.hidden.append(frozenset())
+            self.shown.append(())
+            self._finish()
+            return None
+        step = self._step(view)
+        self.hidden.append(step.hidden)
+        self.shown.append(step.shown if self.discovery == "shown" else ())
+        if step.last:
+            self.pending = tuple(self.dialect.result(call, outcome) for call, outcome in step.answered)
+            self.turn.append(self.dialect.assistant(reply, step.hidden if view.cut else ()))
+            self._finish()
+            return None
+        if self.limited:
+            raise self._loop()
+        self._go_on(reply, step)
+        if not self.streaming:
+            self.keep(reply, (), request_id)
+        return self.body
+
+    def keep(self, reply: Json, events: Sequence[bytes], request_id: str | None) -> None:
+        """Note a finished hidden round, in case a later one fails."""
+        self.paid.append(PaidRound(reply, tuple(events), request_id))
+
+    def _step(self, view: ReplyView) -> Step:
+        hidden = frozenset(at for at, call in enumerate(view.calls) if self.hides(call))
+        if not hidden or view.cut:
+            # An unfinished call of ours is cut out; a finished one could not be answered without going on.
+            return Step(hidden, (), (), (), last=True)
+        answered: list[tuple[CallView, Outcome]] = []
+        added: list[str] = []
+        shown: list[Shown] = []
+        for at in sorted(hidden):
+            call = view.calls[at]
+            outcome, names = self.answers.outcome(call, added)
+            answered.append((call, outcome))
+            if call.name == self.plan.composer.loader_name:
+                shown.append(Shown(at, call, names))
+            added += [name for name in names if name not in added]
+        released = self.wants_structure and view.text.lstrip()[:1] in ("{", "[") and view.text.strip() != ""
+        last = released or len(hidden) < len(view.calls)
+        return Step(hidden, tuple(answered), tuple(added), tuple(shown), last)
+
+    def _go_on(self, reply: Json, step: Step) -> None:
+        results = [self.dialect.result(call, outcome) for call, outcome in step.answered]
+        self.turn += [self.dialect.assistant(reply, ()), *self.dialect.join(results, None)]
+        known = {proof.name for proof in self.proofs}
+        placed = self.plan.strategy == "native"
+        turn = self.plan.transcript.turns
+        new = [Evidence(name, turn, "search", placed) for name in step.added if name not in known]
+        self.proofs += new
+        self.added += [proof.name for proof in new]
+        self.composed = self.plan.composer.compose(self.state(), self.proofs, self.plan.forced)
+        self.body = self._body()
+
+    def _loop(self) -> RoundLimitError:
+        usage = tuple(entry.usage for entry in self.log)
+        text = (
+            f"the model called {self.plan.composer.loader_name} in round {len(self.rounds)}, which did not allow it "
+            f"(Policy.max_rounds={self.policy.max_rounds}); the paid rounds are in .rounds"
+        )
+        return SearchLoopError(text, rounds=tuple(self.rounds), usage=usage)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    @property
+    def changed(self) -> bool:
+        """Whether `result` differs from the reply of the only round."""
+        return len(self.rounds) > 1 or any(self.hidden)
+
+    @property
+    def result(self) -> Json:
+        """The merged reply."""
+        if not self.changed:
+            return self.rounds[-1]
+        return self.dialect.merge(
+            self.rounds, self.hidden, self.usage, last_text=self.wants_structure, shown=self.shown
+        )
+
+    @property
+    def usage(self) -> Json:
+        """The sum of the rounds: what is billed."""
+        return self.session.sum_usage(self.dialect, [entry.usage for entry in self.log])
+
+    def splice(self) -> Splice:
+        """The streaming form of this call."""
+        from ._stream import Splice
+
+        return Splice(self)
+
+    def failed(self) -> None:
+        """An upstream error or an early close: rounds that were paid for are kept for a retry of the same call."""
+        self.session.keep_paid(self)
+
+    def state(self) -> State:
+        """How the last request of this call was sent."""
+        plan = self.plan
+        names = [proof.name for proof in self.proofs]
+        return State(
+            strategy=plan.strategy,
+            load_point=plan.load_point,
+            reason=plan.reason,
+            loader=plan.composer.loader_name,
+            catalog=plan.catalog,
+            tools=tuple(self.composed.tools),
+            declared=tuple(self.composed.declared),
+            definitions=definitions(plan.composer, plan.state, names),
+            system=digest(self.dialect.system(self.request.body)),
+            loaded=tuple(names),
+        )
+
+    def _finish(self) -> None:
+        result = self.result
+        self.report = self.session.make_report(self)
+        self.session.remember(self, result)
+
+    def records(self, result: Json) -> list[tuple[str, Record]]:
+        """The records of this call under their keys."""
+        transcript = self.plan.transcript
+        prefill = transcript.prefill
+        window, sent, turn = transcript.window, transcript.sent_before, tuple(self.turn)
+        level = group_level([*transcript.prefill_views, self.dialect.view(self.dialect.assistant(result, ()))])
+        reply = self.dialect.reply(result)
+        record = Record(
+            chain=digest(transcript.chain, level),
+            sent_before=sent,
+            turn=(*prefill, *turn),
+            pending=self.pending,
+            state=self.state(),
+            reply_id=reply.id if reply else None,
+            context_tokens=self.report.tokens.context if self.report else 0,
+        )
+        out = [(record_key(self.plan.scope, window, level), record)]
+        if self.plan.threaded:
+            ids = {self.visible_id, record.reply_id} - {None, ""}
+            out += [(digest(self.plan.scope, "reply", str(i)), record) for i in sorted(map(str, ids))]
+        return out

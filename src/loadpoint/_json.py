@@ -1,0 +1,48 @@
+"""Compact JSON text, canonical digests and lengths: what "the same bytes" means everywhere in loadpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, TypeAlias, cast
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object as `json.loads` makes it. Treated as immutable once it has been read: changes are copies."""
+
+
+def dumps(value: object) -> str:
+    """The compact JSON text of `value`, in its own key order, non-ASCII kept."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def canonical(value: object) -> str:
+    """The compact JSON text of `value` with sorted keys: equal for values that differ only in key order."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
+def digest(*parts: str) -> str:
+    """A 128-bit hex digest of `parts`; ("ab", "c") and ("a", "bc") differ."""
+    state = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        state.update(len(raw).to_bytes(8, "big"))
+        state.update(raw)
+    return state.hexdigest()
+
+
+def as_object(value: object) -> Json | None:
+    """`value` if it is a JSON object, else None."""
+    return cast(Json, value) if isinstance(value, dict) else None
+
+
+def as_list(value: object) -> list[Any]:
+    """`value` if it is a JSON array, else an empty list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def parse_object(text: str) -> Json | None:
+    """The JSON object that `text` holds, or None: for text written by a model or a tool, which may be anything."""
+    try:
+        return as_object(json.loads(text))
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,116 @@
+"""A ledger in one SQLite file, shared by the threads and processes of one machine."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._json import digest, dumps
+from ._memory import CANDIDATES
+from ._record import Record, State
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS loadpoint_state (digest TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS loadpoint_record (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, state TEXT NOT NULL, body TEXT NOT NULL, written REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS loadpoint_record_key ON loadpoint_record (key, id);
+"""
+_BUSY_SECONDS = 5.0
+
+
+class SqliteLedger:
+    """Remembers records in the SQLite file `path` (made if missing; write-ahead log, so many processes may share it).
+
+    `keep_days` is how long a record is kept (default 30 days); old ones go when new ones are written. The file holds
+    parts of conversations and no keys: protect it as you protect those. Methods raise `sqlite3.Error` when the file
+    cannot be read; a wrapped client then goes on without it and says so in the report.
+    """
+
+    def __init__(self, path: str | Path, *, keep_days: float = 30.0) -> None:
+        self.path = Path(path)
+        self.keep_days = keep_days
+        self._local = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._writes = 0
+        self._connection().executescript(_SCHEMA)
+
+    def find(self, key: str) -> Sequence[Record]:
+        rows = self._connection().execute(
+            "SELECT r.body, s.body FROM loadpoint_record r JOIN loadpoint_state s ON s.digest = r.state"
+            " WHERE r.key = ? ORDER BY r.id DESC LIMIT ?",
+            (key, CANDIDATES),
+        )
+        return [_record(json.loads(body) | {"state": json.loads(state)}) for body, state in rows.fetchall()]
+
+    def add(self, key: str, record: Record) -> None:
+        import dataclasses
+
+        body: dict[str, Any] = dataclasses.asdict(record)
+        state = dumps(body.pop("state"))
+        name = digest(state)
+        connection = self._connection()
+        with connection:
+            connection.execute("INSERT OR IGNORE INTO loadpoint_state VALUES (?, ?)", (name, state))
+            connection.execute(
+                "INSERT INTO loadpoint_record (key, state, body, written) VALUES (?, ?, ?, ?)",
+                (key, name, dumps(body), time.time()),
+            )
+            connection.execute(
+                "DELETE FROM loadpoint_record WHERE key = ? AND id NOT IN"
+                " (SELECT id FROM loadpoint_record WHERE key = ? ORDER BY id DESC LIMIT ?)",
+                (key, key, CANDIDATES),
+            )
+            self._forget(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+            self._local = threading.local()
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        self._writes += 1
+        if self._writes % 200 == 1:
+            oldest = time.time() - self.keep_days * 86_400
+            connection.execute("DELETE FROM loadpoint_record WHERE written < ?", (oldest,))
+            connection.execute(
+                "DELETE FROM loadpoint_state WHERE digest NOT IN (SELECT DISTINCT state FROM loadpoint_record)"
+            )
+
+    def _connection(self) -> sqlite3.Connection:
+        # One connection per thread: SQLite serialises the writers itself, within and between processes.
+        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if known is None:
+            known = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
+            known.execute("PRAGMA journal_mode = WAL")
+            known.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = known
+            with self._lock:
+                self._open.append(known)
+        return known
+
+
+_adapter: TypeAdapter[Record] | None = None
+
+
+def _record(body: dict[str, Any]) -> Record:
+    """The record in a row; raises `pydantic.ValidationError` for one that is none."""
+    global _adapter  # noqa: PLW0603 - pydantic costs more to import than the whole library: only where a file is read
+    if _adapter is None:
+        from pydantic import TypeAdapter
+
+        _adapter = TypeAdapter(Record)
+    return _adapter.validate_python(body)
+
+
+__all__ = ["SqliteLedger", "State"]

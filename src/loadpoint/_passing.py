@@ -1,0 +1,104 @@
+"""Calls that are sent as they came: too small to improve, or of a shape that cannot be. They still get a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ._dialect import CallView, Dialect
+from ._json import Json
+from ._report import CallReport, Round
+
+if TYPE_CHECKING:
+    from ._engine import Request
+    from ._session import Session
+
+
+class Passing:
+    """One request, one reply, handed back as it is. `body` is the caller's own unless our items had to leave it."""
+
+    changed = False
+
+    def __init__(
+        self,
+        session: Session,
+        request: Request,
+        dialect: Dialect,
+        body: Json,
+        *,
+        report: CallReport,
+        exchange: bool = True,
+        finish: Callable[[Passing, Json], None] | None = None,
+    ) -> None:
+        self.session = session
+        self.request = request
+        self.dialect = dialect
+        self.body = body
+        self.untouched = body is request.body
+        self.exchange = exchange
+        self.streaming = exchange and dialect.streaming(body)
+        self.headers: Mapping[str, str | None] = {}
+        self.report = report
+        self.log: list[Round] = []
+        self.result: Json = {}
+        self._finish = finish
+
+    def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
+        """Take the reply; always None: there is no next round."""
+        self.result = reply
+        usage: Json = reply.get("usage") or {}
+        self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+        self.report = self.session.passed(self)
+        if self._finish is not None:
+            self._finish(self, reply)
+        return None
+
+    def splice(self) -> PassingSplice:
+        """A splice that shows every byte as it comes."""
+        return PassingSplice(self)
+
+    def failed(self) -> None:
+        """Nothing was paid for that could be kept."""
+
+
+class PassingSplice:
+    """Shows every byte, and reads along for the report."""
+
+    structured = False
+
+    def __init__(self, call: Passing) -> None:
+        from ._sse import Reader
+
+        self._call = call
+        self._events = Reader()
+        self._round = call.dialect.merger(self, call.body).round()
+
+    def holds(self, name: str) -> bool:
+        """Nothing is held."""
+        return False
+
+    def hides(self, call: CallView) -> bool:
+        """Nothing is hidden."""
+        return False
+
+    def replayed(self) -> list[bytes]:
+        """Nothing was paid for before."""
+        return []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The same bytes."""
+        for event in self._events.feed(chunk):
+            for _ in self._round.feed(event):
+                pass
+        return [chunk]
+
+    def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
+        """Take note of the reply; always None."""
+        reply = self._round.reply()
+        if reply is not None:
+            self._call.feed(reply, request_id=request_id, ms=ms)
+        return None
+
+    def closing(self) -> list[bytes]:
+        """Nothing was held."""
+        return []

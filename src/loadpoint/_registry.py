@@ -1,0 +1,154 @@
+"""The registry: every tool known to one conversation, in a stable order, resident or deferred."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ._dialect import Dialect
+from ._json import Json, as_object, canonical, digest, dumps
+from ._loader import loader_name
+from ._policy import Policy, matches
+from ._search import ToolIndex
+from ._tokens import estimate_bytes
+from ._tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tool of the caller. `tool` is None for a provider-run or otherwise typed entry, which stays as it is."""
+
+    name: str
+    tool: Tool | None
+    definition: Json
+    """As it is sent, without the caller's marks."""
+    digest: str
+    """Equal for definitions that differ only in key order."""
+    size: int
+    """Characters of the definition as sent."""
+    deferred: bool
+
+
+class Registry:
+    """The tools of a request. Equal sets of tools in any order make equal registries.
+
+    `fault` says why the tools cannot be deferred at all (None: they can), `warnings` what the user should know.
+    """
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        *,
+        marker: Json | None,
+        marked: bool,
+        fault: str | None,
+        warnings: Sequence[str],
+    ) -> None:
+        ordered = sorted(entries, key=lambda entry: (entry.name, entry.digest))
+        self.residents = tuple(entry for entry in ordered if not entry.deferred)
+        self.deferred = tuple(entry for entry in ordered if entry.deferred)
+        self.by_name = {entry.name: entry for entry in ordered}
+        self.marker = marker
+        self.marked = marked
+        self.fault = fault
+        self.warnings = tuple(warnings)
+        self.loader = loader_name(self.by_name)
+
+    @cached_property
+    def index(self) -> ToolIndex:
+        """The search index over all tools, residents included (O5)."""
+        return ToolIndex(self.tools)
+
+    @cached_property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every neutral tool, deferred and resident, in stable order."""
+        return tuple(entry.tool for entry in (*self.deferred, *self.residents) if entry.tool is not None)
+
+    @cached_property
+    def deferred_tools(self) -> tuple[Tool, ...]:
+        """The deferred tools, in stable order."""
+        return tuple(entry.tool for entry in self.deferred if entry.tool is not None)
+
+    @cached_property
+    def deferred_tokens(self) -> int:
+        """What the deferred schemas would cost in context, in tokens (estimate)."""
+        return estimate_bytes(sum(entry.size for entry in self.deferred))
+
+    @cached_property
+    def resident_tokens(self) -> int:
+        """What the resident schemas cost in context, in tokens (estimate)."""
+        return estimate_bytes(sum(entry.size for entry in self.residents))
+
+    def is_deferred(self, name: str) -> bool:
+        """Whether a tool of this name exists and is deferred."""
+        entry = self.by_name.get(name)
+        return entry is not None and entry.deferred
+
+    def tokens(self, name: str) -> int:
+        """What loading this tool costs, in tokens (estimate)."""
+        entry = self.by_name.get(name)
+        return estimate_bytes(entry.size) if entry else 0
+
+
+def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str | None = None) -> Registry:
+    """The registry of a request's tools. A tool that cannot be read makes a registry with a `fault`, never an error:
+    such a request goes to the provider untouched, which says better what is wrong with it.
+
+    `skip` leaves out one name (the loader, where the tools are ones that we sent).
+    """
+    objects = [wire for wire in map(as_object, wires) if wire is not None]
+    chosen = any(dialect.marked(wire) for wire in objects)
+    entries: list[Entry] = []
+    markers: list[Json] = []
+    fault = None if len(objects) == len(wires) else "a tool is not a JSON object"
+    for at, wire in enumerate(objects):
+        name = dialect.tool_name(wire)
+        if name is not None and name == skip:
+            continue
+        tool = dialect.tool(wire)
+        if name is None and _looks_like_function(wire):
+            fault = fault or f"tools[{at}] has no usable name"
+        deferred = tool is not None and (dialect.marked(wire) if chosen else policy.defers(tool.name))
+        definition = dialect.definition(wire, deferred=False) if tool is not None else _unmarked(wire)
+        marker = dialect.marker(wire)
+        if marker is not None:
+            markers.append(marker)
+        entries.append(
+            Entry(name or dumps(wire), tool, definition, digest(canonical(definition)), len(dumps(definition)), deferred)
+        )
+    twice = _repeated([entry.name for entry in entries])
+    if twice:
+        fault = fault or f"duplicate tool names: {', '.join(twice[:5])}"
+    return Registry(
+        entries, marker=_longest(markers), marked=chosen, fault=fault, warnings=_unmatched(policy, entries)
+    )
+
+
+def _unmarked(wire: Json) -> Json:
+    return {key: value for key, value in wire.items() if key != "cache_control"}
+
+
+def _looks_like_function(wire: Json) -> bool:
+    return wire.get("type") in (None, "function", "custom")
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _longest(markers: Sequence[Json]) -> Json | None:
+    """One marker for several: the one with the longer time to live."""
+    return max(markers, key=lambda marker: marker.get("ttl") == "1h", default=None)
+
+
+def _unmatched(policy: Policy, entries: Sequence[Entry]) -> list[str]:
+    names = [entry.name for entry in entries]
+    return [
+        f"Policy.{field}: {pattern!r} matches no tool of this request"
+        for field, patterns in (("resident", policy.resident), ("defer", policy.defer))
+        for pattern in patterns
+        if pattern != "*" and not any(matches((pattern,), name) for name in names)
+    ]

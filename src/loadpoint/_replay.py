@@ -1,0 +1,244 @@
+"""From what the caller shows to what is sent: visible turns are replaced by the rounds that they stand for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ._dialect import Dialect, Outcome, View
+from ._json import Json, digest, dumps
+from ._ledger._record import Ledger, Record, State
+from ._loader import parse_answer
+from ._tokens import estimate_bytes
+
+log = logging.getLogger("loadpoint")
+_LONG_ID = 16
+_MEMO = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is known of one message from its bytes: its view, its levelled digest, the digest of what is cached, size."""
+
+    view: View
+    level: str
+    bare: str
+    size: int
+
+
+class Reader:
+    """Reads messages, remembering the readings of those it has seen: a conversation repeats all but its end."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._memo: dict[str, Reading] = {}
+
+    def read(self, message: Json) -> Reading:
+        """The reading of a message; equal bytes give the same object."""
+        text = dumps(message)
+        known = self._memo.get(text)
+        if known is None:
+            view = self.dialect.view(message)
+            bare = digest(text if "cache_control" not in text else dumps(self.dialect.bare(message)))
+            known = Reading(view, digest(view.level()), bare, len(text))
+            if len(self._memo) >= _MEMO:
+                self._memo.clear()
+            if len(text) <= _MEMO:  # long messages would make the memo as large as the conversations themselves
+                self._memo[text] = known
+        return known
+
+
+@dataclass(slots=True)
+class Transcript:
+    """A conversation as it is sent, and what its records say of it."""
+
+    messages: list[Json] = field(default_factory=list)
+    """The upstream messages."""
+    views: list[View] = field(default_factory=list)
+    sent: str = ""
+    """Digest of `messages`, without cache markers."""
+    tokens: int = 0
+    """Estimate of `messages`."""
+    chain: str = ""
+    """Digest of the visible conversation."""
+    window: list[str] = field(default_factory=list)
+    """Levels of the visible messages since the last assistant turn."""
+    sent_before: str = ""
+    """Digest of `messages` without the assistant messages at their end, which the reply continues."""
+    prefill: list[Json] = field(default_factory=list)
+    """Those messages, as sent."""
+    prefill_views: list[View] = field(default_factory=list)
+    """The same as the caller shows them."""
+    record: Record | None = None
+    """The record of the last assistant turn that has one."""
+    exact: bool = False
+    """Whether that record was made of this very conversation, and is of its last turn."""
+    turns: int = 0
+    lost: int = 0
+    """Assistant turns without a record."""
+    shared: int = 0
+    """Tokens (estimate) up to the last turn that was sent after exactly this history."""
+    rewritten: bool = False
+    """A turn has a record, but was sent after another history than this one."""
+    pending: tuple[Json, ...] = ()
+    failed: str | None = None
+    """Why the ledger could not be read."""
+
+
+class Replayer:
+    """Turns visible messages into upstream ones, with one ledger and one scope."""
+
+    def __init__(self, dialect: Dialect, reader: Reader, ledger: Ledger, scope: str) -> None:
+        self.dialect = dialect
+        self.reader = reader
+        self.ledger = ledger
+        self.scope = scope
+
+    def replay(self, messages: Sequence[Json], *, loader: str, native: bool | None = None) -> Transcript:
+        """The transcript that stands for `messages`.
+
+        `native` says whether the request takes references in results; None takes it from the records, or says no.
+        """
+        out = Transcript(sent=digest(self.scope), chain=digest(self.scope))
+        names: dict[str, str] = {}
+        groups = list(_grouped(messages, self.reader))
+        for at, group in enumerate(groups):
+            visible = [message for message, _ in group]
+            if group[0][1].view.role == "assistant":
+                readings = [reading for _, reading in group]
+                if at == len(groups) - 1:
+                    self._prefill(out, visible, readings, loader, native)
+                    return out
+                self._turn(out, visible, readings, loader, native)
+            else:
+                self._others(out, visible, loader, native, names)
+                for _, reading in group:
+                    out.chain = digest(out.chain, reading.level)
+                    out.window.append(reading.level)
+            names.update((call.id, call.name) for _, reading in group for call in reading.view.calls)
+        out.sent_before = out.sent
+        return out
+
+    def _prefill(
+        self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
+    ) -> None:
+        """A turn that is not over: the reply continues it, so it belongs to the turn of the reply."""
+        chain, window, turns, lost = out.chain, out.window, out.turns, out.lost
+        known, exact, before = out.record, out.exact, len(out.messages)
+        out.sent_before = out.sent
+        self._turn(out, visible, readings, loader, native)
+        if out.lost > lost:
+            out.record, out.exact = known, exact
+        if out.pending:
+            self._push(out, self.dialect.join(out.pending, None))
+            out.pending = ()
+        out.chain, out.window, out.turns, out.lost = chain, window, turns, lost
+        out.prefill = out.messages[before:]
+        out.prefill_views = [reading.view for reading in readings]
+
+    def _turn(
+        self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
+    ) -> None:
+        level = group_level([reading.view for reading in readings])
+        record = self._find(out, level, readings)
+        out.turns += 1
+        out.chain = digest(out.chain, level)
+        if record is None:
+            out.lost += 1
+            out.exact = False
+            takes = native if native is not None else _is_native(out.record)
+            turn: Sequence[Json] = [
+                sent for message in visible for sent in self.dialect.incoming(message, loader=loader, native=takes)
+            ]
+        else:
+            out.rewritten = record.sent_before != out.sent
+            out.exact = record.chain == out.chain or not out.rewritten
+            out.record = record
+            turn = self.dialect.carried(visible, record.turn) if record.turn else visible
+            out.pending = record.pending
+        self._push(out, turn)
+        if record is not None and not out.rewritten:
+            out.shared = out.tokens
+        out.window = []
+
+    def _others(
+        self, out: Transcript, visible: list[Json], loader: str, native: bool | None, names: dict[str, str]
+    ) -> None:
+        takes = native if native is not None else _is_native(out.record)
+        messages = [sent for m in visible for sent in self.dialect.incoming(m, loader=loader, native=takes)]
+        if takes:
+            messages = [self._referenced(message, loader, names) for message in messages]
+        if out.pending:
+            messages = [*self.dialect.join(out.pending, messages[0]), *messages[1:]]
+            out.pending = ()
+        self._push(out, messages)
+
+    def _referenced(self, message: Json, loader: str, names: dict[str, str]) -> Json:
+        """Loader answers in JSON, which an application wrote or another form left, as references."""
+        for result in self.reader.read(message).view.results:
+            if names.get(result.call_id) == loader and not result.failed and not result.names:
+                added = parse_answer(result.text)
+                if added:
+                    message = self.dialect.answered(message, result.call_id, Outcome("", added))
+        return message
+
+    def _push(self, out: Transcript, messages: Sequence[Json]) -> None:
+        for message in messages:
+            reading = self.reader.read(message)
+            out.messages.append(message)
+            out.views.append(reading.view)
+            out.sent = digest(out.sent, reading.bare)
+            out.tokens += estimate_bytes(reading.size)
+
+    def _find(self, out: Transcript, level: str, readings: list[Reading]) -> Record | None:
+        try:
+            found = self.ledger.find(record_key(self.scope, out.window, level))
+        except Exception as error:  # noqa: BLE001 - whatever a store raises, the call goes on without it
+            log.warning("ledger cannot be read: %s", error)
+            out.failed = f"{type(error).__name__}: {error}"
+            return None
+        if not found:
+            return None
+        chain = digest(out.chain, level)
+        same = [record for record in found if record.sent_before == out.sent]
+        same = same or [record for record in found if record.chain == chain]
+        if same:
+            return same[0]
+        ids = [call.id for reading in readings for call in reading.view.calls]
+        # Ids such as `call_0` repeat across conversations: only long random ones say that this is the same turn.
+        return found[0] if len(found) == 1 and ids and all(len(i) >= _LONG_ID for i in ids) else None
+
+
+def record_key(scope: str, window: Sequence[str], level: str) -> str:
+    """The ledger key of a visible turn: where it belongs, what was said since the turn before, and the turn itself."""
+    return digest(scope, *window, level)
+
+
+def group_level(views: Sequence[View]) -> str:
+    """The levelled digest of a turn; consecutive assistant messages are one turn."""
+    calls = tuple(call for view in views for call in view.calls)
+    results = tuple(result for view in views for result in view.results)
+    return digest(View("assistant", "".join(view.text for view in views), calls, results).level())
+
+
+def _grouped(messages: Sequence[Json], reader: Reader) -> Iterator[list[tuple[Json, Reading]]]:
+    group: list[tuple[Json, Reading]] = []
+    for message in messages:
+        reading = reader.read(message)
+        assistant = reading.view.role == "assistant"
+        if group and not (assistant and group[-1][1].view.role == "assistant"):
+            yield group
+            group = []
+        group.append((message, reading))
+    if group:
+        yield group
+
+
+def _is_native(record: Record | None) -> bool:
+    return record is not None and record.state.strategy == "native"
+
+
+def known_state(transcript: Transcript) -> State | None:
+    """How this conversation was sent so far, if its last turn is on record."""
+    return transcript.record.state if transcript.record is not None else None

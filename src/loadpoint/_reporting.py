@@ -1,0 +1,81 @@
+"""Builds `CallReport`s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _prices
+from ._json import dumps
+from ._prefix import against_bill, in_context, predict
+from ._registry import Registry
+from ._report import CallReport, LoadedTool, Prefix, Tokens
+from ._tokens import estimate_bytes
+from ._usage import read
+
+if TYPE_CHECKING:
+    from ._engine import Call
+
+
+def passing_report(reason: str, registry: Registry | None, *, warnings: tuple[str, ...] = ()) -> CallReport:
+    """The report of a call that is sent as it came; with a registry it says what deferral would have sent."""
+    if registry is None:
+        return CallReport("eager", None, reason, warnings=warnings)
+    everything = registry.deferred_tokens + registry.resident_tokens
+    if registry.deferred:
+        reason = f"{reason}; deferral would have sent about {registry.resident_tokens:,} of {everything:,} tool tokens"
+    return CallReport(
+        strategy="eager",
+        load_point=None,
+        reason=reason,
+        resident=tuple(entry.name for entry in (*registry.residents, *registry.deferred)),
+        tokens=Tokens(sent=everything, eager=everything),
+        warnings=warnings,
+    )
+
+
+def call_report(call: Call) -> CallReport:
+    """The report of a call as far as it has come."""
+    plan = call.plan
+    state = call.state()
+    sent = estimate_bytes(sum(len(dumps(tool)) for tool in in_context(plan.dialect, state)))
+    placed = [proof.name for proof in call.proofs if proof.name in call.composed.declared]
+    sent += sum(plan.registry.tokens(name) for name in placed)
+    eager = plan.registry.deferred_tokens + plan.registry.resident_tokens
+    turn = estimate_bytes(sum(len(dumps(message)) for message in call.turn))
+    context = sent + plan.transcript.tokens + turn + estimate_bytes(len(plan.dialect.system(call.request.body)))
+    limit = ("search_limit",) if call.limited else ()
+    return CallReport(
+        strategy=plan.strategy,
+        load_point=plan.load_point,
+        reason=plan.reason,
+        resident=tuple(entry.name for entry in plan.registry.residents),
+        loaded=tuple(LoadedTool(proof.name, proof.turn, proof.why) for proof in call.proofs)
+        + tuple(LoadedTool(name, plan.transcript.turns, "forced") for name in plan.forced),
+        deferred=len(plan.registry.deferred),
+        tokens=Tokens(sent=sent, eager=eager, saved=eager - sent, context=context),
+        rounds=tuple(call.log),
+        added_rounds=max(len(call.log) - 1, 0),
+        added_ms=sum(entry.ms for entry in call.log[:-1]),
+        prefix=_prefix(call),
+        searches=tuple(call.answers.searches),
+        warnings=(*plan.warnings, *limit),
+    )
+
+
+def _prefix(call: Call) -> Prefix:
+    plan = call.plan
+    record = plan.transcript.record
+    verdict = predict(
+        plan.dialect,
+        plan.transcript,
+        plan.state or (record.state if record else None),
+        call.first_state,
+        context=record.context_tokens if record else 0,
+        forced=bool(plan.forced),
+    )
+    if not call.log or not call.log[0].usage:
+        return verdict
+    model = str(call.request.body.get("model") or "")
+    rule = _prices.cache_rule(model, plan.dialect.name, call.session.place(call.request))
+    cached = read(call.log[0].usage, plan.dialect.usage_fields).cached
+    return against_bill(verdict, cached=cached, minimum=rule.minimum, block=rule.block)

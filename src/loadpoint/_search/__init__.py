@@ -1,0 +1,9 @@
+"""Local search over tools: exact names first, then weighted BM25 over the words of the definitions."""
+
+from __future__ import annotations
+
+from ._index import ToolIndex
+from ._match import FusedRanker, Match, Ranker
+from ._names import infer_servers
+
+__all__ = ["FusedRanker", "Match", "Ranker", "ToolIndex", "infer_servers"]

@@ -1,0 +1,92 @@
+"""What a query asks for: its content words, each with the index terms that may stand for it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ._text import Terms, fold, stem, terms, words
+from ._words import STOP_WORDS, SYNONYMS
+
+_CHARACTERS, _WORDS = 2_000, 48
+SYNONYM, PART, NEAR = 0.25, 0.5, 0.5
+"""Shares: what a synonym, a part of a compound and a similar word count, against the word itself."""
+
+
+NEAR_AT_MOST = 8
+"""Similar words that one unknown word may stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One thing a query asks for: the word as written, and the terms that stand for it, each with its share."""
+
+    word: str
+    terms: tuple[tuple[str, float], ...]
+
+
+def understood(query: str, memo: Terms, index: Mapping[str, Any]) -> list[Wanted]:
+    """The content words of `query`; a word that nothing in the index stands for has no terms."""
+    raw = [word for word in words(query[:_CHARACTERS]) if len(word) > 1 or not word.isascii()]
+    raw = raw or words(query[:_CHARACTERS])
+    content = [word for word in raw if fold(word) not in STOP_WORDS] or raw
+    wanted: dict[str, Wanted] = {}
+    for word in content:
+        for main, stands in _readings(word, memo, index):
+            if main not in wanted and len(wanted) < _WORDS:
+                wanted[main] = Wanted(fold(word), tuple(stands.items()))
+    for left, right in zip(raw, raw[1:], strict=False):
+        joined = stem((left + right).lower())
+        if len(joined) > 4 and joined in index and joined not in wanted and len(wanted) < _WORDS:
+            wanted[joined] = Wanted(f"{left} {right}".lower(), ((joined, 1.0),))
+    return list(wanted.values())
+
+
+def _readings(word: str, memo: Terms, index: Mapping[str, Any]) -> list[tuple[str, dict[str, float]]]:
+    """Main term -> the terms that stand for it. A compound that the index knows as a whole is one thing, not several."""
+    found = memo[word] if word in memo else terms(word)
+    if len(found) > 1 and found[-1] in index and word.isascii():
+        stands = {found[-1]: 1.0}
+        stands.update((part, PART / (len(found) - 1)) for part in found[:-1] if part in index)
+        return [(found[-1], stands)]
+    mains = found[:-1] if len(found) > 1 and word.isascii() else found
+    return [(main, _standing(main, index)) for main in mains]
+
+
+def _standing(main: str, index: Mapping[str, Any]) -> dict[str, float]:
+    stands = {main: 1.0} if main in index else {}
+    for other in _synonyms().get(main, ()):
+        if other in index:
+            stands.setdefault(other, SYNONYM)
+    return stands
+
+
+@cache
+def _synonyms() -> dict[str, tuple[str, ...]]:
+    table: dict[str, dict[str, None]] = {}
+    for group in SYNONYMS:
+        stems = [stem(word) for word in group]
+        for word in stems:
+            table.setdefault(word, {}).update(dict.fromkeys(other for other in stems if other != word))
+    return {word: tuple(others) for word, others in table.items()}
+
+
+def near(word: str, vocabulary: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """Words of the sorted `vocabulary` that `word` begins, or that differ from it by a slip or two of the keys."""
+    if len(word) < 4 or not word.isascii():
+        return ()
+    from rapidfuzz.distance import OSA
+    from rapidfuzz.process import extract
+
+    found: dict[str, float] = {}
+    start = bisect_left(vocabulary, word)
+    for known in vocabulary[start : start + NEAR_AT_MOST]:
+        if known.startswith(word):
+            found[known] = NEAR * len(word) / len(known)
+    slips = 1 if len(word) < 8 else 2
+    for known, distance, _ in extract(word, vocabulary, scorer=OSA.distance, score_cutoff=slips, limit=NEAR_AT_MOST):
+        found.setdefault(known, NEAR * (1 - distance / len(word)))
+    return tuple(found.items())

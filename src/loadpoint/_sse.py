@@ -1,0 +1,66 @@
+"""Server-sent events: bytes in any cut to events, each with the bytes it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name (None if unnamed), its data, and its own bytes, terminator included."""
+
+    name: str | None
+    data: str
+    raw: bytes
+
+
+class Reader:
+    """Cuts a byte stream into events; an incomplete tail is kept until it is completed."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """The events that `chunk` completes."""
+        self._buffer += chunk
+        while (end := self._end()) is not None:
+            raw = bytes(self._buffer[:end])
+            del self._buffer[:end]
+            yield parse(raw)
+
+    def rest(self) -> bytes:
+        """What is left of an incomplete event."""
+        return bytes(self._buffer)
+
+    def _end(self) -> int | None:
+        best: int | None = None
+        for mark in _ENDS:
+            at = self._buffer.find(mark)
+            if at >= 0 and (best is None or at + len(mark) < best):
+                best = at + len(mark)
+        return best
+
+
+def parse(raw: bytes) -> Event:
+    """The event in one block of bytes."""
+    name: str | None = None
+    data: list[str] = []
+    for line in raw.splitlines():  # of bytes: text would also be cut at U+2028 and its kin, which JSON may contain
+        field, _, value = line.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            data.append(value)
+    return Event(name, "\n".join(data), raw)
+
+
+def frame(data: str, name: str | None = None) -> bytes:
+    """One event as bytes."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {data}\n\n".encode()

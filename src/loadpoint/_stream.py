@@ -1,0 +1,68 @@
+"""The splice: several upstream event streams shown to the caller as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._json import Json
+from ._sse import Event, Reader
+
+if TYPE_CHECKING:
+    from ._engine import Call
+
+
+class Splice:
+    """Bytes in, bytes out: `feed` chunks until the upstream ends, `end` it, show `closing`, go on if `end` gave a body."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._merger = call.dialect.merger(call, call.request.body)
+        self._events = Reader()
+        self._round = self._merger.round()
+        self._seen: list[Event] = []
+        self._closing: list[bytes] = []
+
+    def replayed(self) -> list[bytes]:
+        """The visible bytes of rounds that an earlier, failed attempt at the same call has paid for."""
+        shown: list[bytes] = []
+        for paid in self._call.session.paid_rounds(self._call):
+            for raw in paid.events:
+                shown += self.feed(raw)
+            self.end(request_id=paid.request_id)
+            shown += self.closing()
+        return shown
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The bytes to show for a chunk of the upstream's bytes, which may be cut anywhere."""
+        out: list[bytes] = []
+        for event in self._events.feed(chunk):
+            self._seen.append(event)
+            out += self._round.feed(event)
+        self._call.visible_id = self._merger.visible_id
+        return out
+
+    def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
+        """The upstream stream is over: the next body, or None. A stream that was cut is shown as it was cut."""
+        rest = self._events.rest()
+        reply = self._round.reply()
+        if reply is None:
+            # Cut short or an error: the caller's SDK has seen it, nothing is added, nothing more is sent.
+            self._closing = [*self._round.flush(), rest] if rest else [*self._round.flush()]
+            self._call.failed()
+            return None
+        following = self._call.feed(reply, request_id=request_id, ms=ms)
+        at = len(self._call.rounds) - 1
+        searched = self._merger.searched(reply, at, self._call.shown[at])
+        if following is not None:
+            self._closing = [*searched]
+            self._call.keep(reply, [event.raw for event in self._seen], request_id)
+            self._round = self._merger.round()
+            self._events, self._seen = Reader(), []
+            return following
+        self._closing = [*self._round.flush(), *searched, *self._merger.terminal(self._call.result)]
+        return None
+
+    def closing(self) -> list[bytes]:
+        """The bytes to show after `end`, once."""
+        out, self._closing = self._closing, []
+        return out

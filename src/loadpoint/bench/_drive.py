@@ -1,0 +1,185 @@
+"""Ordinary agent loops over real SDK clients: what a user's program does, nothing that is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .._json import Json, parse_object
+from ._plan import SYSTEM
+from ._toolset import BenchTool
+
+ECHOES = ("object", "dump", "dict")
+"""How the program puts the model's reply back into its history: as the SDK's object, its `model_dump`, or rebuilt."""
+
+MARK = {"type": "ephemeral"}
+
+RunTool = Callable[[str, Json], str]
+"""Executes a tool: name and arguments in, result text out."""
+
+
+@dataclass(slots=True)
+class Chat:
+    """A conversation as the user's program holds it."""
+
+    client: Any
+    model: str
+    tools: Sequence[BenchTool]
+    run: RunTool
+    echo: str = "object"
+    stream: bool = False
+    marked: bool = True
+    """Whether the program sets cache markers where the API has them."""
+    before_call: Callable[[], None] = lambda: None
+    messages: list[Any] = field(default_factory=list[Any])
+
+
+class Driver(Protocol):
+    """One SDK surface: `say` sends a user message and works until the model ends its turn with text."""
+
+    sdk: str
+    dialect: str
+
+    def client(self, http_client: Any) -> Any:
+        """A client of the SDK with its real base_url."""
+        ...
+
+    def say(self, chat: Chat, text: str) -> str:
+        """The model's last text. Raises the SDK's own errors."""
+        ...
+
+
+class OpenAIChat:
+    """`client.chat.completions`."""
+
+    sdk = "openai"
+    dialect = "openai.chat"
+
+    def client(self, http_client: Any) -> Any:
+        import openai
+
+        return openai.OpenAI(api_key="sk-bench", http_client=http_client, max_retries=0)
+
+    def say(self, chat: Chat, text: str) -> str:
+        if not chat.messages:
+            chat.messages.append({"role": "system", "content": SYSTEM})
+        chat.messages.append({"role": "user", "content": text})
+        while True:
+            chat.before_call()
+            reply = self._create(chat, [self.wire(tool) for tool in chat.tools])
+            chat.messages.append(_echoed(reply, chat.echo, _chat_dict))
+            if not reply.tool_calls:
+                return reply.content or ""
+            for call in reply.tool_calls:
+                result = chat.run(call.function.name, parse_object(call.function.arguments) or {})
+                chat.messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+
+    @staticmethod
+    def wire(tool: BenchTool) -> Json:
+        """The tool in this API's form."""
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        return {"type": "function", "function": function}
+
+    @staticmethod
+    def _create(chat: Chat, tools: list[Json]) -> Any:
+        completions = chat.client.chat.completions
+        if not chat.stream:
+            return completions.create(model=chat.model, messages=chat.messages, tools=tools).choices[0].message
+        with completions.stream(model=chat.model, messages=chat.messages, tools=tools) as stream:
+            return stream.get_final_completion().choices[0].message
+
+
+class AnthropicMessages:
+    """`client.messages`, with cache markers on the last tool, the system prompt and the newest message."""
+
+    sdk = "anthropic"
+    dialect = "anthropic.messages"
+
+    def client(self, http_client: Any) -> Any:
+        import anthropic
+
+        return anthropic.Anthropic(api_key="sk-ant-bench", http_client=http_client, max_retries=0)
+
+    def say(self, chat: Chat, text: str) -> str:
+        content: list[Json] = [{"type": "text", "text": text}]
+        while True:
+            chat.messages.append({"role": "user", "content": content})
+            chat.before_call()
+            reply = self._create(chat)
+            chat.messages.append(_echoed(reply, chat.echo, _messages_dict))
+            calls = [block for block in reply.content if block.type == "tool_use"]
+            if not calls:
+                return "".join(block.text for block in reply.content if block.type == "text")
+            content = [
+                {"type": "tool_result", "tool_use_id": call.id, "content": chat.run(call.name, dict(call.input))}
+                for call in calls
+            ]
+
+    @staticmethod
+    def wire(tool: BenchTool) -> Json:
+        """The tool in this API's form."""
+        return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+    def _create(self, chat: Chat) -> Any:
+        tools = [self.wire(tool) for tool in chat.tools]
+        system: list[Json] = [{"type": "text", "text": SYSTEM}]
+        messages = list(chat.messages)
+        if chat.marked:
+            tools[-1] = {**tools[-1], "cache_control": MARK}
+            system[-1] = {**system[-1], "cache_control": MARK}
+            newest = messages[-1]
+            last = {**newest["content"][-1], "cache_control": MARK}
+            messages[-1] = {**newest, "content": [*newest["content"][:-1], last]}
+        asked = {"model": chat.model, "max_tokens": 4096, "system": system, "messages": messages, "tools": tools}
+        if not chat.stream:
+            return chat.client.messages.create(**asked)
+        with chat.client.messages.stream(**asked) as stream:
+            return stream.get_final_message()
+
+
+DRIVERS: tuple[Driver, ...] = (OpenAIChat(), AnthropicMessages())
+DIALECTS = tuple(driver.dialect for driver in DRIVERS)
+
+
+def driver_of(dialect: str) -> Driver:
+    """The driver of a dialect. Raises `KeyError` for one that there is none for."""
+    return {driver.dialect: driver for driver in DRIVERS}[dialect]
+
+
+def _echoed(reply: Any, echo: str, rebuild: Callable[[Any], Json]) -> Any:
+    """The reply as the program keeps it in its history."""
+    if echo == "dict":
+        return rebuild(reply)
+    if echo == "dump":
+        dumped = reply.model_dump(exclude_none=True)
+        return dumped if "content" not in dumped or isinstance(dumped["content"], str) else _message(dumped)
+    return reply if hasattr(reply, "tool_calls") else {"role": reply.role, "content": reply.content}
+
+
+def _message(dumped: Json) -> Json:
+    return {"role": dumped["role"], "content": dumped["content"]}
+
+
+def _chat_dict(reply: Any) -> Json:
+    made: Json = {"role": "assistant", "content": reply.content}
+    if reply.tool_calls:
+        made["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function.name, "arguments": call.function.arguments},
+            }
+            for call in reply.tool_calls
+        ]
+    return made
+
+
+def _messages_dict(reply: Any) -> Json:
+    blocks: list[Json] = []
+    for block in reply.content:
+        if block.type == "text":
+            blocks.append({"type": "text", "text": block.text})
+        elif block.type == "tool_use":
+            blocks.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+    return {"role": "assistant", "content": blocks}

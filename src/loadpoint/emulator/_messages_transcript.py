@@ -1,0 +1,234 @@
+"""What the dialect `anthropic.messages` rejects about a transcript: roles, blocks, pairs, references, tool changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from .._json import Json, as_list, as_object
+from ._dialect import Asked
+from ._messages_prompt import blocks_of, prompt, references
+from ._rules import Broken, RuleBook, broken
+
+
+def check(asked: Asked) -> Iterator[Broken]:
+    """Every rule about `messages` that the request breaks."""
+    messages = [as_object(message) or {} for message in as_list(asked.body.get("messages"))]
+    if not messages and isinstance(asked.body.get("messages"), list):
+        yield broken("messages.empty_list")
+        return
+    if messages and messages[0].get("role") != "user":
+        yield broken("messages.first_role")
+    for at, message in enumerate(messages):
+        yield from _message(at, message, at == len(messages) - 1, asked.book)
+    yield from _system_messages(messages, asked)
+    yield from _pairs(messages)
+    yield from _server_pairs(messages, asked)
+    yield from _references(messages, asked)
+
+
+def loaded(body: Json) -> tuple[str, ...]:
+    """The names of the tools that the transcript loads."""
+    return prompt(body).loaded
+
+
+def _message(at: int, message: Json, last: bool, book: RuleBook) -> Iterator[Broken]:
+    role = message.get("role")
+    fields = book["messages.unknown_message_field"].values
+    if not isinstance(role, str) or role not in fields:
+        yield broken("messages.role", at=at)
+        return
+    for name in message:
+        if name not in fields[role]:
+            yield broken("messages.unknown_message_field", at=at, name=name)
+    content = message.get("content")
+    if not content and not (last and role == "assistant" and content is not None):
+        yield broken("messages.empty_content", at=at)
+    if last and role == "assistant" and _text(content) != _text(content).rstrip():
+        yield broken("messages.trailing_whitespace")
+    for index, block in enumerate(blocks_of(content) if content else []):
+        yield from _block(at, index, role, block, book)
+
+
+def _text(content: object) -> str:
+    blocks = blocks_of(content)
+    return str(blocks[-1].get("text")) if blocks and blocks[-1].get("type") == "text" else ""
+
+
+def _block(at: int, index: int, role: str, block: Json, book: RuleBook) -> Iterator[Broken]:
+    kind = str(block.get("type"))
+    expected = book["messages.block_type"].values[role]
+    if kind not in expected:
+        listed = ", ".join(map(repr, sorted(expected)))
+        yield broken("messages.block_type", at=at, block=index, type=kind, expected=listed)
+        return
+    known = book["messages.unknown_block_field"].values.get(kind)
+    thinking = kind in ("thinking", "redacted_thinking")
+    for name in block:
+        if thinking and name == "cache_control":
+            yield broken("messages.cache_control_on_thinking", at=at, block=index, type=kind)
+        elif known is not None and name not in known:
+            yield broken("messages.unknown_block_field", at=at, block=index, type=kind, name=name)
+    if kind == "text" and not block.get("text"):
+        yield broken("messages.empty_text")
+    if kind in ("tool_use", "server_tool_use"):
+        rule = "messages.server_tool_use_id" if kind == "server_tool_use" else "messages.tool_use_id"
+        if not re.fullmatch(book.value(rule, "pattern"), str(block.get("id"))):
+            yield broken(rule, at=at, block=index, type=kind)
+        if as_object(block.get("input")) is None:
+            yield broken("messages.tool_use_input", at=at, block=index, type=kind)
+    if kind == "tool_result":
+        yield from _result(at, index, block, book)
+
+
+def _result(at: int, index: int, block: Json, book: RuleBook) -> Iterator[Broken]:
+    content = block.get("content")
+    if isinstance(content, list) and not content:
+        yield broken("messages.result_empty_list", at=at, block=index)
+    kinds = [str((as_object(item) or {}).get("type")) for item in as_list(content)]
+    known = book.value("messages.result_item_type", "known")
+    for item, kind in enumerate(kinds):
+        if kind not in known:
+            listed = ", ".join(map(repr, known))
+            yield broken("messages.result_item_type", at=at, block=index, item=item, type=kind, expected=listed)
+    if block.get("is_error") is True and set(kinds) - {"text"}:
+        yield broken("messages.error_result_not_text", at=at, block=index)
+    if "tool_reference" in kinds and set(kinds) != {"tool_reference"}:
+        yield broken("messages.result_mixes_reference", at=at, block=index)
+
+
+def _system_messages(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
+    """Where system messages may stand, and what changes of the tools they may carry."""
+    for at, message in enumerate(messages):
+        if message.get("role") != "system":
+            continue
+        if asked.book["messages.system_role_unsupported"].applies_to(asked.model):
+            yield broken("messages.system_role_unsupported")
+        before = next((item for item in reversed(messages[:at]) if item.get("role") != "system"), None)
+        after = next((item for item in messages[at + 1 :] if item.get("role") != "system"), None)
+        if after is not None and after.get("role") != "assistant":
+            yield broken("messages.system_role_position")
+        kinds = [str(block.get("type")) for block in blocks_of(message.get("content"))]
+        changes = {"tool_addition", "tool_removal"} & set(kinds)
+        if before is not None and before.get("role") == "assistant":
+            tail = blocks_of(before.get("content"))[-1:]
+            server = bool(tail) and str(tail[0].get("type")).endswith("tool_result")
+            if not server:
+                yield broken("messages.system_role_after", at=at)
+            elif changes:
+                yield broken("messages.tool_change_after_pause", at=at)
+        for index, block in enumerate(blocks_of(message.get("content"))):
+            if block.get("type") in ("tool_addition", "tool_removal"):
+                yield from _change(at, index, block, messages[:at], asked)
+
+
+def _change(at: int, index: int, block: Json, before: Sequence[Json], asked: Asked) -> Iterator[Broken]:
+    from ._messages_rules import betas
+
+    if asked.book["messages.tool_change_unsupported"].applies_to(asked.model):
+        yield broken("messages.tool_change_unsupported", at=at, block=index)
+    tool = as_object(block.get("tool")) or {}
+    by_value = tool.get("type") == "tool_definition"
+    headers = asked.book.value("messages.tool_change_header", "by_value" if by_value else "by_reference")
+    if not betas(asked) & set(headers):
+        yield broken("messages.tool_change_header", at=at, block=index, type=block.get("type"))
+    if not by_value and tool.get("type") == "tool_reference":
+        declared = {(as_object(entry) or {}).get("name") for entry in as_list(asked.body.get("tools"))}
+        earlier = {str(added.get("name")) for added in _definitions(before)}
+        if tool.get("name") not in declared | earlier:
+            yield broken("messages.tool_change_unknown", name=tool.get("name"))
+
+
+def _definitions(messages: Sequence[Json]) -> Iterator[Json]:
+    for message in messages:
+        for block in blocks_of(message.get("content")) if message.get("role") == "system" else []:
+            definition = as_object((as_object(block.get("tool")) or {}).get("definition"))
+            if definition is not None:
+                yield definition
+
+
+def _pairs(messages: Sequence[Json]) -> Iterator[Broken]:
+    """Every `tool_use` is answered at the start of the next message, and nothing else is."""
+    seen: set[str] = set()
+    open_ids: list[str] = []
+    for at, message in enumerate(messages):
+        blocks = blocks_of(message.get("content"))
+        results = [(index, block) for index, block in enumerate(blocks) if block.get("type") == "tool_result"]
+        answered = [str(block.get("tool_use_id")) for _, block in results]
+        for index, block in results:
+            id_ = str(block.get("tool_use_id"))
+            if id_.startswith("srvtoolu_"):
+                yield broken("messages.tool_result_for_server_tool", at=at, block=index, id=id_)
+            elif id_ not in open_ids:
+                yield broken("messages.tool_result_orphan", at=at, block=index, id=id_)
+        if len(set(answered)) < len(answered):
+            twice = next(id_ for id_ in answered if answered.count(id_) > 1)
+            yield broken("messages.tool_result_duplicate", at=at, block=results[-1][0], id=twice)
+        missing = [id_ for id_ in open_ids if id_ not in answered]
+        if missing:
+            yield broken("messages.tool_use_unanswered", at=at - 1, ids=", ".join(missing))
+        elif open_ids and [index for index, _ in results] != list(range(len(results))):
+            yield broken("messages.tool_result_first", at=at - 1, ids=", ".join(open_ids))
+        open_ids = []
+        for index, block in enumerate(blocks):
+            if block.get("type") == "tool_use":
+                open_ids.append(str(block.get("id")))
+                if str(block.get("id")) in seen:
+                    yield broken("messages.tool_use_ids_unique", at=at, block=index)
+                seen.add(str(block.get("id")))
+    if open_ids:
+        yield broken("messages.tool_use_unanswered", at=len(messages) - 1, ids=", ".join(open_ids))
+
+
+def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
+    """Results of server tools follow their call in the same message; a search without its result is refused."""
+    declared = {(as_object(tool) or {}).get("name") for tool in as_list(asked.body.get("tools"))}
+    for at, message in enumerate(messages):
+        calls: dict[str, str] = {}
+        for index, block in enumerate(blocks_of(message.get("content"))):
+            kind = str(block.get("type"))
+            if kind == "server_tool_use":
+                calls[str(block.get("id"))] = str(block.get("name"))
+                if block.get("name") not in declared:
+                    yield broken("messages.server_tool_undeclared", at=at, block=index, name=block.get("name"))
+            elif kind.endswith("_tool_result"):
+                id_ = str(block.get("tool_use_id"))
+                if id_ not in calls and kind != "mcp_tool_result":
+                    yield broken("messages.server_result_orphan", at=at, block=index, type=kind, id=id_)
+                calls.pop(id_, None)
+        for id_, name in calls.items():
+            if name.startswith("tool_search_tool") and not _pending(messages, at):
+                yield broken("messages.server_tool_use_unanswered", at=at, name=name, id=id_)
+
+
+def _pending(messages: Sequence[Json], at: int) -> bool:
+    """Whether the service itself still has to run the server tools of this turn: a paused turn, or one whose client
+    calls are being answered now."""
+    following = messages[at + 1 :]
+    if not following:
+        return True
+    kinds = {block.get("type") for block in blocks_of(following[0].get("content"))}
+    return len(following) == 1 and kinds == {"tool_result"}
+
+
+def _references(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
+    book = asked.book
+    declared = {(as_object(tool) or {}).get("name") for tool in as_list(asked.body.get("tools"))}
+    unsupported = book["messages.reference_unsupported_model"].applies_to(asked.model)
+    limit = book.value("messages.reference_name_length", "limit")
+    for at, message in enumerate(messages):
+        for index, block in enumerate(blocks_of(message.get("content"))):
+            if block.get("type") not in ("tool_result", "tool_search_tool_result"):
+                continue
+            for item, reference in references(block):
+                name = reference.get("tool_name")
+                place = {"at": at, "block": index, "item": item}
+                if unsupported:
+                    yield broken("messages.reference_unsupported_model", **place)
+                if not isinstance(name, str):
+                    yield broken("messages.reference_shape", **place)
+                    continue
+                if len(name) > limit:
+                    yield broken("messages.reference_name_length", **place)
+                if name not in declared:
+                    yield broken("messages.reference_unknown", name=name)

@@ -1,0 +1,60 @@
+"""The command `loadpoint`: exit codes, the missing extra, and where `bench --json` writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import loadpoint
+from loadpoint import cli
+from loadpoint.cli import bench
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["--help"]) == cli.EXIT_OK
+    assert "bench" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["--version"]) == cli.EXIT_OK
+    assert capsys.readouterr().out == f"loadpoint {loadpoint.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["bensh"], ["bench", "--toolz", "x"], ["bench", "surplus"]])
+def test_unusable_usage_is_2_and_told_on_standard_error(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    assert cli.main(arguments) == cli.EXIT_USAGE
+    captured = capsys.readouterr()
+    assert arguments[-1] in captured.err or arguments[1] in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "understood"),
+    [
+        (["bench"], ["bench"]),
+        (["bench", "--json"], ["bench", "--json", "-"]),
+        (["bench", "--json", "-"], ["bench", "--json", "-"]),
+        (["bench", "--json", "out.json"], ["bench", "--json", "out.json"]),
+        (["bench", "--json", "--tools", "a"], ["bench", "--json", "-", "--tools", "a"]),
+        (["lint", "--json", "a"], ["lint", "--json", "a"]),
+    ],
+)
+def test_the_target_of_json_may_be_left_out(given: list[str], understood: list[str]):
+    assert bench.with_json_target(given) == understood
+
+
+@pytest.mark.parametrize("absent", ["typer", "rich"])
+def test_without_the_extra_the_command_names_it(absent: str):
+    code = f"import sys; sys.modules[{absent!r}] = None\nfrom loadpoint import cli\nsys.exit(cli.main(['--help']))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert run.returncode == cli.EXIT_USAGE
+    assert 'pip install "loadpoint[cli]"' in run.stderr
+    assert absent in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_tools_that_cannot_be_read_are_unusable_input(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["bench", "--tools", "no-such-file.json"]) == cli.EXIT_USAGE
+    assert "no-such-file.json" in capsys.readouterr().err
