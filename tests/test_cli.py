@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -58,3 +59,43 @@ def test_without_the_extra_the_command_names_it(absent: str):
 def test_tools_that_cannot_be_read_are_unusable_input(capsys: pytest.CaptureFixture[str]):
     assert cli.main(["bench", "--tools", "no-such-file.json"]) == cli.EXIT_USAGE
     assert "no-such-file.json" in capsys.readouterr().err
+
+
+def test_bench_writes_json_to_standard_output_and_nothing_else(capsys: pytest.CaptureFixture[str]):
+    options = ["--sizes", "20", "--strategy", "auto", "--dialect", "openai.chat", "--session", "short", "--json"]
+    assert cli.main(["bench", *options]) == cli.EXIT_OK
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert result["schema"] == 1
+    assert [entry["strategy"] for entry in result["results"]] == ["auto"]
+    assert "failed" not in captured.err
+
+
+def test_bench_shows_a_table_that_fits_eighty_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["bench", "--sizes", "40", "--dialect", "anthropic.messages", "--session", "short"]) == cli.EXIT_OK
+    out = capsys.readouterr().out
+    assert "uncached" in out
+    assert "eager" in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_an_unknown_strategy_is_unusable_usage_that_lists_the_known_ones(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["bench", "--strategy", "lazy"]) == cli.EXIT_USAGE
+    assert "'lazy'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("absent", ["uvicorn", "starlette", "openai"])
+def test_bench_without_its_extra_names_it(absent: str):
+    code = (
+        f"import sys; sys.modules[{absent!r}] = None\nfrom loadpoint import cli\n"
+        "sys.exit(cli.main(['bench', '--sizes', '20', '--session', 'short', '--dialect', 'openai.chat']))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert "Traceback" not in run.stderr
+    if run.returncode != cli.EXIT_OK:  # in process nothing needs the server
+        assert run.returncode == cli.EXIT_USAGE
+        assert 'pip install "loadpoint[bench]"' in run.stderr

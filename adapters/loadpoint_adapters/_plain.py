@@ -37,13 +37,15 @@ def _mapping(value: Mapping[Any, Any], absent: tuple[type[Any], ...]) -> Json:
     return made
 
 
-def _any(value: Any, absent: tuple[type[Any], ...]) -> Any:
-    kind: type[Any] = type(value)
-    if kind in _ATOMS:
+def _items(value: list[Any] | tuple[Any, ...], absent: tuple[type[Any], ...]) -> list[Any]:
+    return [item if type(item) in _ATOMS else _any(item, absent) for item in value]
+
+
+def _any(value: object, absent: tuple[type[Any], ...]) -> Any:
+    if type(value) in _ATOMS:
         return value
     if isinstance(value, (list, tuple)):
-        items: list[Any] = [item if type(item) in _ATOMS else _any(item, absent) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        return items
+        return _items(value, absent)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, Mapping):
         return _mapping(value, absent)  # pyright: ignore[reportUnknownArgumentType]
     dump = getattr(value, "model_dump", None)
@@ -55,4 +57,4 @@ def _any(value: Any, absent: tuple[type[Any], ...]) -> Any:
         return str.__str__(value)
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
-    raise TypeError(kind)
+    raise TypeError(type(value))

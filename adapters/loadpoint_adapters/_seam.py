@@ -20,6 +20,9 @@ from ._exchange import Exchange
 from ._response import spliced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadpoint._dialect import Dialect
     from loadpoint._json import Json
 
     from ._compatibility import Compat
@@ -103,12 +106,11 @@ def _binding(client: object) -> Binding | None:
 
 def _plain(client: Any) -> Any:
     """The same client (one shared state) seen as its plain class."""
-    kind: type[Any] = type(client)
-    base: type[Any] | None = getattr(kind, "_loadpoint_base", None)
+    base: type[Any] | None = getattr(client, "_loadpoint_base", None)
     if base is None:
         return client
     made = object.__new__(base)
-    state: dict[str, Any] = vars(client)
+    state = cast("dict[str, Any]", vars(client))
     made.__dict__ = {name: value for name, value in state.items() if name != "_loadpoint"}
     return made
 

@@ -11,6 +11,7 @@ from ._loader import answer, parse_arguments
 from ._policy import Policy
 from ._registry import Registry
 from ._report import Search
+from ._search import Ranker, ToolIndex
 
 _SCHEMA_CHARACTERS = 12_000
 _REPEATS = 2
@@ -60,7 +61,7 @@ class Answers:
             query = dumps({"query": call.name})
             return Outcome(f"{call.name} is not loaded. Call {self.loader} with {query} first.", failed=True), ()
         entry = self.registry.by_name[call.name]
-        schema = dumps(entry.tool.parameters if entry.tool else {})[:_SCHEMA_CHARACTERS]
+        schema = dumps(dict(entry.tool.parameters) if entry.tool else {})[:_SCHEMA_CHARACTERS]
         problems = "\n".join(self._problems(call))
         text = f"The arguments do not fit {call.name}:\n{problems}\nIts parameters: {schema}\nCall it again."
         return Outcome(text, failed=True), ()
@@ -91,7 +92,7 @@ class Answers:
         names = found.added if self.native else ()
         return Outcome(found.as_text(), names), found.added
 
-    def _index(self):  # type: ignore[no-untyped-def]
+    def _index(self) -> ToolIndex | Ranker:
         return self.registry.index if isinstance(self.policy.search, str) else self.policy.search
 
     def _findable(self, name: str) -> bool:
@@ -106,5 +107,5 @@ class Answers:
             return ["arguments: expected a JSON object"]
         from ._schema import validate
 
-        schema = entry.tool.parameters if entry and entry.tool else {}
-        return [str(problem.message) for problem in validate(dict(schema), arguments)[:8]]
+        schema: Json = dict(entry.tool.parameters) if entry and entry.tool else {}
+        return [problem.message for problem in validate(schema, arguments)[:8]]

@@ -160,7 +160,8 @@ def _any(patterns: Sequence[str], message: str) -> bool:
 
 def _points(model: _models.Model | None, dialect: str, place: str) -> tuple[LoadPoint, ...]:
     """The load points of a model on an endpoint, in the order of the data; one entry per name."""
-    forms: Mapping[str, Mapping[str, Any]] = _models.table("index")["form"]
+    index = _models.table("index")
+    forms: Mapping[str, Mapping[str, Any]] = index["form"]
     found: dict[str, LoadPoint] = {}
     for row in _models.rows("load_point", model, dialect, place):
         name: str = row["name"]
@@ -171,7 +172,7 @@ def _points(model: _models.Model | None, dialect: str, place: str) -> tuple[Load
                 declare=row.get("declare", form.get("declare", "")),
                 betas=tuple(row.get("betas", ())),
                 by_choice=row.get("by_choice", form.get("by_choice", False)),
-                refused=tuple(form.get("refused", ())),
+                refused=(*form.get("refused", ()), *(index["beta_refused"] if row.get("betas") else ())),
                 undeclared=tuple(form.get("undeclared", ())),
                 source=row["source"],
                 date=row["date"],

@@ -16,8 +16,8 @@ HEADING = "# On-demand tools"
 
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.:-]+")
-_LINE_LENGTHS = (100, 60)
-"""Characters of a description in the two fullest forms."""
+_LINE_LENGTHS = (100, 60, 30)
+"""Characters of a description in the forms that have descriptions."""
 
 _GROUPS = (64, 32, 16, 8, 4)
 """How many groups are counted by name, where not all can be."""
@@ -58,9 +58,10 @@ def catalog(tools: Sequence[Tool], budget_tokens: int) -> str:
     """The catalog text of the deferred `tools`, at most `budget_tokens` long; "" if there is no room or no tool.
 
     Grouped by server, then by name, whatever the order of `tools`. Degrades in fixed steps: lines with descriptions,
-    with shorter ones, names only, counts per group, counts of the largest groups, the total. Names that are not plain
-    are counted, never shown; descriptions stand in quotation marks on their tool's own line. The budget is kept by an
-    estimate from above, so that it holds under real tokenizers.
+    with shorter ones, names only (a shared beginning once: `mail_*: send, list`), names of the small groups and counts
+    of the others, counts of the largest groups, the total. Names that are not plain are counted, never shown;
+    descriptions stand in quotation marks on their tool's own line. The budget is kept by an estimate from above, so
+    that it holds under real tokenizers.
     """
     if budget_tokens < 1 or not tools:
         return ""
@@ -69,9 +70,9 @@ def catalog(tools: Sequence[Tool], budget_tokens: int) -> str:
     heading = f"{HEADING}\n"
     steps = chain(
         (_full(groups, length) for length in _LINE_LENGTHS),
-        (_named(groups),),
+        (_named(groups), _partly_named(groups, budget_tokens)),
         (_counted(groups, most, total) for most in (len(groups), *_GROUPS) if most <= len(groups)),
-        (iter((f"{total} {_tools(total)}",)),),
+        (iter((_count(total),)),),
     )
     for lines in steps:
         text = _within(heading, lines, budget_tokens)
@@ -110,8 +111,8 @@ def _within(heading: str, lines: Iterator[str], budget: int) -> str | None:
     return "".join(kept).rstrip("\n")
 
 
-def _tools(count: int) -> str:
-    return "tool" if count == 1 else "tools"
+def _count(tools: int) -> str:
+    return f"{tools} tool" if tools == 1 else f"{tools} tools"
 
 
 def _full(groups: dict[str, list[Tool]], length: int) -> Iterator[str]:
@@ -124,7 +125,7 @@ def _full(groups: dict[str, list[Tool]], length: int) -> Iterator[str]:
             line = described(tool, length)
             yield f'- {tool.name}: "{line}"' if line else f"- {tool.name}"
     if hidden:
-        yield f"- {hidden} {_tools(hidden)} with names that cannot be shown"
+        yield f"- {_count(hidden)} with names that cannot be shown"
 
 
 def described(tool: Tool, length: int) -> str:
@@ -137,18 +138,49 @@ def _named(groups: dict[str, list[Tool]]) -> Iterator[str]:
     for server, tools in groups.items():
         names = [tool.name for tool in tools if is_plain_name(tool.name)]
         hidden = len(tools) - len(names)
-        shown = ", ".join(names) if not hidden else ", ".join([*names, f"{hidden} more"])
-        yield f"- {server}: {shown}" if server else f"- {shown}"
+        start = _shared_start(names)
+        label = f"{start}*: " if start else f"{server}: " if server else ""
+        shown = [name[len(start) :] for name in names] + ([f"{hidden} more"] if hidden else [])
+        yield f"- {label}{', '.join(shown)}"
+
+
+def _partly_named(groups: dict[str, list[Tool]], budget: int) -> Iterator[str]:
+    """The names of as many groups as fit, the smallest first, and the counts of the others."""
+    counts = {
+        server: f"- {server}: {_count(len(tools))}" if server else f"- {len(tools)} more"
+        for server, tools in groups.items()
+    }
+    room = budget - tokens_at_most(HEADING) - 2 - sum(tokens_at_most(line) + 1 for line in counts.values())
+    lines = dict(counts)
+    for server in sorted(groups, key=lambda server: (len(groups[server]), server)):
+        if room <= 0:
+            break
+        line = next(_named({server: groups[server]}))
+        room -= max(tokens_at_most(line) - tokens_at_most(counts[server]), 0)
+        if room >= 0:
+            lines[server] = line
+    yield from lines.values()
+
+
+def _shared_start(names: Sequence[str]) -> str:
+    """What all `names` begin with, up to a separator, if it is worth writing once; names remain readable behind it."""
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    same = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    start = first[:same]
+    cut = max((start.rfind(mark) + len(mark) for mark in "_.-:" if mark in start), default=0)
+    return start[:cut] if cut >= 3 and all(len(name) > cut for name in names) else ""
 
 
 def _counted(groups: dict[str, list[Tool]], most: int, total: int) -> Iterator[str]:
     sizes = {server: len(tools) for server, tools in groups.items() if server}
     largest = sorted(sizes, key=lambda server: (-sizes[server], server))[:most]
     for server in sorted(largest):
-        yield f"- {server}: {sizes[server]} {_tools(sizes[server])}"
+        yield f"- {server}: {_count(sizes[server])}"
     rest = total - sum(sizes[server] for server in largest)
     if rest:
-        yield f"- {rest} more" if largest else f"{rest} {_tools(rest)}"
+        yield f"- {rest} more" if largest else _count(rest)
 
 
 def largest_servers(tools: Sequence[Tool], most: int) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ._dialect import Dialect
-from ._json import Json
+from ._json import Json, as_object
 from ._loader import LOADER_NAME, parse_answer
 
 _LOADER = re.compile(rf"{LOADER_NAME}\d*")
@@ -44,8 +44,9 @@ def plain(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json", exclude_unset=True, by_alias=True)
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+    wire = as_object(value)
+    if wire is not None:
+        return {key: plain(item) for key, item in wire.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(item) for item in cast("Sequence[Any]", value)]
     return value

@@ -21,7 +21,7 @@ class Composed:
     tools: list[Json]
     declared: list[str]
     callable: list[str]
-    changed: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list[str])
     """Names whose definition differs from the one that was sent before, or that left the list."""
 
 
@@ -51,15 +51,13 @@ class Composer:
         for name in forced:
             self._show(name, shown, declared, state)
         for proof in proofs:
-            if self.native and proof.placed:
-                if proof.name not in shown and proof.name not in declared:
-                    declared[proof.name] = self._definition(proof.name, state, deferred=True)
-            elif proof.name not in shown:
+            if not (self.native and proof.placed):
                 self._show(proof.name, shown, declared, state)
-        if self.declare_all:
-            for entry in self.registry.deferred:
-                if entry.name not in shown and entry.name not in declared:
-                    declared[entry.name] = self.dialect.definition(entry.definition, deferred=True)
+            elif proof.name not in shown and proof.name not in declared:
+                declared[proof.name] = self._definition(proof.name, state, deferred=True)
+        for entry in self.registry.deferred if self.declare_all else ():
+            if entry.name not in shown and entry.name not in declared:
+                declared[entry.name] = self.dialect.definition(entry.definition, deferred=True)
         placed = {proof.name for proof in proofs if proof.placed}
         callable_now = [*shown, *(name for name in declared if name in placed)]
         tools = [*self._marked(shown), *declared.values()]

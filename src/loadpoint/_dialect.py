@@ -114,8 +114,10 @@ class Held:
 class Decider(Protocol):
     """What a splice asks of the call it belongs to."""
 
-    structured: bool
-    """Text is held until it is known to be the structured answer."""
+    @property
+    def structured(self) -> bool:
+        """Whether text is held until it is known to be the structured answer."""
+        ...
 
     def holds(self, name: str) -> bool:
         """Whether a call of this name is held until its end (the loader, and deferred tools that are not loaded)."""
@@ -174,10 +176,6 @@ class Dialect(Protocol):
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         """`create`, `count`, `batch`, or None for a request that is not of this dialect."""
-        ...
-
-    def reply_expected(self, path: str) -> bool:
-        """Whether a request to this path is answered with a reply of the model."""
         ...
 
     def obstacle(self, body: Json) -> str | None:
@@ -327,8 +325,12 @@ class Dialect(Protocol):
         """The stream merger of one logical call; `body` is the caller's request."""
         ...
 
-    def headers(self, caller: Mapping[str, str], *, load_point: str | None) -> Mapping[str, str | None]:
-        """Header edits that the load point needs."""
+    def headers(self, caller: Mapping[str, str], betas: Sequence[str]) -> Mapping[str, str | None]:
+        """Header edits (a value to set, None to remove) that ask for these beta features beside the caller's own."""
+        ...
+
+    def turned_back(self, body: Json) -> Json:
+        """`body` without shown discovery items of ours, batch entries included; the same object where it has none."""
         ...
 
     def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:

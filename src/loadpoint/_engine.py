@@ -1,7 +1,7 @@
 """One logical call of the user as a state machine: JSON in, JSON out, no IO.
 
-`begin` (in `_session`) makes a `Call` with the first upstream body; `feed` takes a reply and gives the next body or None;
-then `result` is what the caller gets. `splice` does the same for streams.
+`Session.begin` makes a `Call` with the first upstream body; `feed` takes a reply and gives the next body or None; then
+`result` is what the caller gets. `splice` does the same for streams.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from ._json import Json, digest
 from ._ledger._record import Record, State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
+from ._policy import Policy
 from ._replay import Transcript, group_level, record_key
 from ._report import CallReport, Round
+from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class Request:
 class Plan:
     """How a request is sent: everything that was decided before the first round."""
 
+    policy: Policy
     dialect: Dialect
     registry: Registry
     composer: Composer
@@ -61,9 +64,9 @@ class Plan:
     forced: tuple[str, ...]
     warnings: list[str]
     scope: str
+    betas: tuple[str, ...] = ()
     held_loaded: tuple[str, ...] = ()
     threaded: bool = False
-    prefix_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Call:
         self.request = request
         self.plan = plan
         self.dialect = plan.dialect
-        self.policy = session.policy
+        self.policy = plan.policy
         self.streaming = plan.dialect.streaming(request.body)
         self.wants_structure = plan.dialect.structured(request.body)
         self.rounds: list[Json] = []
@@ -100,7 +103,7 @@ class Call:
         self.pending: tuple[Json, ...] = ()
         self.added: list[str] = []
         self.visible_id: str | None = None
-        self.report: CallReport | None = None
+        self._report: CallReport | None = None
         self.limited = False
         self.proofs = self._proofs()
         self.composed: Composed = plan.composer.compose(plan.state, self.proofs, plan.forced)
@@ -115,7 +118,7 @@ class Call:
             [],
             {},
         )
-        self.headers: Mapping[str, str | None] = plan.dialect.headers(request.headers, load_point=plan.load_point)
+        self.headers: Mapping[str, str | None] = plan.dialect.headers(request.headers, plan.betas)
         self.paid: list[PaidRound] = []
         self.base = self._base()
         self.body = self._body()
@@ -322,8 +325,13 @@ class Call:
 
     def _finish(self) -> None:
         result = self.result
-        self.report = self.session.make_report(self)
+        self._report = call_report(self)
         self.session.remember(self, result)
+
+    @property
+    def report(self) -> CallReport:
+        """The report; what is known so far while the call still runs."""
+        return self._report or call_report(self)
 
     def records(self, result: Json) -> list[tuple[str, Record]]:
         """The records of this call under their keys."""
@@ -339,7 +347,7 @@ class Call:
             pending=self.pending,
             state=self.state(),
             reply_id=reply.id if reply else None,
-            context_tokens=self.report.tokens.context if self.report else 0,
+            context_tokens=self.report.tokens.context,
         )
         out = [(record_key(self.plan.scope, window, level), record)]
         if self.plan.threaded:

@@ -37,7 +37,17 @@ def as_object(value: object) -> Json | None:
 
 def as_list(value: object) -> list[Any]:
     """`value` if it is a JSON array, else an empty list."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return _list(value) if isinstance(value, list) else []
+
+
+def _list(value: Any) -> list[Any]:
+    items: list[Any] = value
+    return items
+
+
+def objects(value: object) -> list[Json]:
+    """The objects in `value` if it is a JSON array, else an empty list."""
+    return [cast(Json, item) for item in as_list(value) if isinstance(item, dict)]
 
 
 def parse_object(text: str) -> Json | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
-from ._catalog import clean_text, described, is_plain_name, largest_servers
+from ._catalog import clean_text, described, largest_servers
 from ._json import Json, as_list, as_object, dumps, parse_object
 from ._search import FusedRanker, Match, Ranker, ToolIndex
 from ._tool import Tool
@@ -47,6 +47,7 @@ class LoaderQuery:
     max_results: int = DEFAULT_RESULTS
 
 
+@runtime_checkable
 class Searcher(Protocol):
     """Anything that finds tools for a query: `ToolIndex` or `FusedRanker`."""
 
@@ -94,10 +95,10 @@ def parse_arguments(raw: object) -> LoaderQuery | str:
         except (ValueError, RecursionError):
             value = raw  # a bare string that is no JSON is the query itself, unless it is a broken object
             if raw.lstrip()[:1] in ("{", "["):
-                return f"{LOADER_NAME}: the arguments are not valid JSON; {_EXPECTED}"
+                return f"The arguments are not valid JSON; {_EXPECTED}"
     query = _query_in(value, 3)
     if not query:
-        return f"{LOADER_NAME}: no query in the arguments; {_EXPECTED}"
+        return f"The arguments hold no query; {_EXPECTED}"
     return LoaderQuery(query[:_QUERY], _count_in(value))
 
 
@@ -108,8 +109,8 @@ def _query_in(value: object, depth: int) -> str:
     if isinstance(value, str):
         inner = parse_object(value) if value.lstrip().startswith("{") else None
         return _query_in(inner, depth - 1) if inner is not None else value.strip()
-    if isinstance(value, list):
-        parts = (_query_in(item, depth - 1) for item in as_list(value)[:50])
+    if items := as_list(value):
+        parts = (_query_in(item, depth - 1) for item in items[:50])
         return ", ".join(part for part in parts if part)
     found = as_object(value) or {}
     for key in (*_QUERY_KEYS, *_WRAPPERS):
@@ -179,7 +180,7 @@ class Answer:
         return dumps(self.as_json())
 
 
-def answer(
+def answer(  # noqa: PLR0913 - a pure function of everything that an answer depends on
     query: LoaderQuery,
     index: Searcher | Ranker,
     *,
@@ -201,7 +202,8 @@ def answer(
     callable_now = {tool.name: tool for tool in resident}
     callable_now.update((name, tool) for name, tool in waiting.items() if name in loaded)
     searcher = _searcher(index, (*resident, *deferred))
-    hits = searcher.search(query.query, limit=max(query.max_results, load_at_most) + len(callable_now) % 16)
+    # Wider than what is answered: some of what is found may be left out, because it is not allowed or too large.
+    hits = searcher.search(query.query, limit=4 * max(query.max_results, load_at_most))
     matches: list[Found] = []
     added: list[str] = []
     spent = 0
@@ -228,9 +230,9 @@ def answer(
 
 
 def _searcher(index: Searcher | Ranker, tools: Sequence[Tool]) -> Searcher:
-    if hasattr(index, "search"):
-        return cast(Searcher, index)
-    return FusedRanker(ToolIndex(tools), cast(Ranker, index))
+    if isinstance(index, Searcher):
+        return index
+    return FusedRanker(ToolIndex(tools), index)
 
 
 def _hint(tools: Sequence[Tool]) -> str:
@@ -245,10 +247,9 @@ def parse_answer(text: str) -> tuple[str, ...] | None:
     if body is None or not isinstance(body.get("query"), str) or not isinstance(body.get("matches"), list):
         return None
     total: object = body.get("total_available")
-    names: object = body.get("addedToolNames")
-    if not isinstance(total, int) or isinstance(total, bool) or not isinstance(names, list):
+    if not isinstance(total, int) or isinstance(total, bool) or not isinstance(body.get("addedToolNames"), list):
         return None
-    items = as_list(names)
+    items = as_list(body.get("addedToolNames"))
     if not all(isinstance(name, str) and name for name in items):
         return None
     return tuple(dict.fromkeys(items))

@@ -64,14 +64,17 @@ class Passing:
 class PassingSplice:
     """Shows every byte, and reads along for the report."""
 
-    structured = False
-
     def __init__(self, call: Passing) -> None:
         from ._sse import Reader
 
         self._call = call
         self._events = Reader()
         self._round = call.dialect.merger(self, call.body).round()
+
+    @property
+    def structured(self) -> bool:
+        """No text is held."""
+        return False
 
     def holds(self, name: str) -> bool:
         """Nothing is held."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .errors import PolicyError
 
@@ -118,8 +118,9 @@ def _whole(field: str, value: object, least: int, most: int | None = None) -> No
 def _patterns(field: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         _refuse(field, value, "a list of tool names or fnmatch patterns")
-    items = tuple(sorted(value)) if isinstance(value, (set, frozenset)) else tuple(value)  # type: ignore[arg-type]
-    for item in items:
-        if not isinstance(item, str) or not item:
-            _refuse(field, value, f"non-empty strings; {item!r} is none")
-    return items
+    given = cast("Collection[object]", value)
+    items = [item for item in given if isinstance(item, str) and item]
+    if len(items) < len(given):
+        _refuse(field, value, "non-empty strings only")
+    # A set has no order of its own, and two processes would see two.
+    return tuple(sorted(items) if isinstance(value, (set, frozenset)) else items)

@@ -24,11 +24,12 @@ def predict(
     if transcript.turns == 0:
         return Prefix(stable=None, predicted=None, broke=FIRST)
     if before is None or transcript.record is None:
-        reason = "ledger_unavailable" if transcript.failed else "unknown_predecessor"
-        return Prefix(stable=None, predicted=None, broke=reason)
+        unknown = "ledger_unavailable" if transcript.failed else "unknown_predecessor"
+        return Prefix(stable=None, predicted=None, broke=unknown)
     reason, shared = tools_changed(dialect, before, now)
     if reason is not None:
-        return Prefix(stable=False, predicted=shared, broke="forced_tool" if forced and reason == "tools_grew" else reason)
+        broke = "forced_tool" if forced and reason == "tools_grew" else reason
+        return Prefix(stable=False, predicted=shared, broke=broke)
     tools = estimate_bytes(sum(len(dumps(tool)) for tool in in_context(dialect, now)))
     if before.system != now.system:
         return Prefix(stable=False, predicted=tools, broke="system_changed")

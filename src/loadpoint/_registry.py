@@ -117,14 +117,14 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
         if marker is not None:
             markers.append(marker)
         entries.append(
-            Entry(name or dumps(wire), tool, definition, digest(canonical(definition)), len(dumps(definition)), deferred)
+            Entry(
+                name or dumps(wire), tool, definition, digest(canonical(definition)), len(dumps(definition)), deferred
+            )
         )
     twice = _repeated([entry.name for entry in entries])
     if twice:
         fault = fault or f"duplicate tool names: {', '.join(twice[:5])}"
-    return Registry(
-        entries, marker=_longest(markers), marked=chosen, fault=fault, warnings=_unmatched(policy, entries)
-    )
+    return Registry(entries, marker=_longest(markers), marked=chosen, fault=fault, warnings=_unmatched(policy, entries))
 
 
 def _unmarked(wire: Json) -> Json:

@@ -19,7 +19,7 @@ _MEMO = 8192
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of one message from its bytes: its view, its levelled digest, the digest of what is cached, size."""
+    """What one message's bytes say: its view, its levelled digest, the digest of what is cached, its size."""
 
     view: View
     level: str
@@ -53,22 +53,24 @@ class Reader:
 class Transcript:
     """A conversation as it is sent, and what its records say of it."""
 
-    messages: list[Json] = field(default_factory=list)
+    messages: list[Json] = field(default_factory=list[Json])
     """The upstream messages."""
-    views: list[View] = field(default_factory=list)
+    views: list[View] = field(default_factory=list[View])
     sent: str = ""
     """Digest of `messages`, without cache markers."""
     tokens: int = 0
     """Estimate of `messages`."""
+    opening: int = 0
+    """Estimate of the messages before the first assistant turn."""
     chain: str = ""
     """Digest of the visible conversation."""
-    window: list[str] = field(default_factory=list)
+    window: list[str] = field(default_factory=list[str])
     """Levels of the visible messages since the last assistant turn."""
     sent_before: str = ""
     """Digest of `messages` without the assistant messages at their end, which the reply continues."""
-    prefill: list[Json] = field(default_factory=list)
+    prefill: list[Json] = field(default_factory=list[Json])
     """Those messages, as sent."""
-    prefill_views: list[View] = field(default_factory=list)
+    prefill_views: list[View] = field(default_factory=list[View])
     """The same as the caller shows them."""
     record: Record | None = None
     """The record of the last assistant turn that has one."""
@@ -190,6 +192,8 @@ class Replayer:
             out.views.append(reading.view)
             out.sent = digest(out.sent, reading.bare)
             out.tokens += estimate_bytes(reading.size)
+            if not out.turns:
+                out.opening = out.tokens
 
     def _find(self, out: Transcript, level: str, readings: list[Reading]) -> Record | None:
         try:

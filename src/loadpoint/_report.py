@@ -93,16 +93,16 @@ class CallReport:
     def __str__(self) -> str:
         approx = "" if self.tokens.exact else " (estimate)"
         plural = "" if self.added_rounds == 1 else "s"
+        saved = f"saved {max(self.tokens.saved, 0):,} of {self.tokens.eager:,} tool tokens{approx}"
+        how = f"{self.strategy} by {self.load_point}" if self.load_point else self.strategy
         lines = [
-            f"saved {max(self.tokens.saved, 0):,} of {self.tokens.eager:,} tool tokens{approx}, "
-            f"{self.added_rounds} extra round{plural}, +{self.added_ms:,.0f} ms",
-            f"{self.strategy}{f' by {self.load_point}' if self.load_point else ''}: {self.reason}",
+            f"{saved}, {self.added_rounds} extra round{plural}, +{self.added_ms:,.0f} ms",
+            f"{how}: {self.reason}",
         ]
         if self.deferred or self.loaded:
             names = ", ".join(tool.name for tool in self.loaded) or "none"
             lines.append(f"{len(self.resident)} resident, {self.deferred} deferred, loaded: {names}")
-        for search in self.searches[:2]:
-            lines.append(f"search {search.query!r}: {', '.join(search.hits) or 'no match'}")
+        lines += [f"search {found.query!r}: {', '.join(found.hits) or 'no match'}" for found in self.searches[:2]]
         if self.prefix.broke and self.prefix.broke != "first_request":
             lines.append(f"prefix broke: {self.prefix.broke}")
         elif self.prefix.stable:

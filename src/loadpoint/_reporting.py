@@ -76,6 +76,6 @@ def _prefix(call: Call) -> Prefix:
     if not call.log or not call.log[0].usage:
         return verdict
     model = str(call.request.body.get("model") or "")
-    rule = _prices.cache_rule(model, plan.dialect.name, call.session.place(call.request))
+    rule = _prices.cache_rule(model, plan.dialect.name, plan.policy.endpoint or call.request.base_url)
     cached = read(call.log[0].usage, plan.dialect.usage_fields).cached
     return against_bill(verdict, cached=cached, minimum=rule.minimum, block=rule.block)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Splice:
-    """Bytes in, bytes out: `feed` chunks until the upstream ends, `end` it, show `closing`, go on if `end` gave a body."""
+    """Bytes in, bytes out: `feed` chunks until the upstream ends, `end` it, show `closing`, go on with what it gave."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

@@ -20,9 +20,10 @@ from ._search._words import STOP_WORDS, VERBS
 if TYPE_CHECKING:
     import tiktoken
 
-BYTES_PER_TOKEN = 4.24
-"""UTF-8 bytes of compact tool JSON per token of `o200k_base`: measured on 3,590 tools of 103 released MCP servers
-(median error of one tool 8%, of a whole set under 3%). Prose has more bytes a token, identifiers fewer."""
+BYTES_PER_TOKEN = 4.35
+"""UTF-8 bytes of compact tool JSON per token of `o200k_base`: the median over the `tools` arrays of 103 released MCP
+servers (3,590 tools). Half of the servers are within 4%, nine in ten within 11%, one tool within 8% (median). Prose has
+a little more bytes a token, identifiers fewer."""
 
 _FILES = {
     "o200k_base": (
@@ -116,7 +117,7 @@ def _intact(path: Path, sha256: str) -> bool:
 
 
 def _read(library: ModuleType, name: str, directory: Path) -> tiktoken.Encoding | None:
-    """tiktoken finds its files by one environment variable only; it is set back before anything else can run here."""
+    """The encoding, read from `directory`, which the library takes from one environment variable only."""
     with _environment:
         before = os.environ.get("TIKTOKEN_CACHE_DIR")
         os.environ["TIKTOKEN_CACHE_DIR"] = str(directory)
@@ -132,13 +133,18 @@ def _read(library: ModuleType, name: str, directory: Path) -> tiktoken.Encoding 
 
 
 _PART = re.compile(r" ?[A-Z]?[a-z]+| ?[A-Z]+|\d+| ?[^\sA-Za-z0-9]|\s")
-_RARE = re.compile(r"[^aeiouy]{3,}|[aeiouy]{3,}|[jqxz]|[^aeiouy]{2,}$|^[^aeiouy]{2}")
+_COMMON = re.compile(
+    "tion|ious|th|sh|ch|ck|st|nt|nd|ng|ct|ll|ss|rt|ts|tr|pr|pl|cl|cr|gr|br|bl|fl|sp|sc|dr|fr|ph|wh|qu|ex|j[aeiou]|tt|nc|ns"
+    "|rs|mp|ff|pp|rr|cc|x$|ld|rd|rm|rk|rn|ms|ds|ks|ls|ps"
+)
+_RARE = re.compile("[^aeiouy]{3,}|[aeiouy]{3,}|[jqxz]|[^aeiouy]{2,}$|^[^aeiouy]{2}")
+"""Letters in an order that English seldom has: byte-pair encodings cut such words into pieces of one or two letters."""
 
 
 def tokens_at_most(text: str) -> int:
     """A number of tokens that `text` hardly exceeds under any byte-pair encoding: an estimate from above.
 
-    Verified against `o200k_base` on the texts of 3,590 real tools (1.5 times the real number on average) and on random
+    Verified against `o200k_base` on the texts of 3,590 real tools (1.4 times the real number on average) and on random
     letters, digits and characters. Non-ASCII characters count a token per byte.
     """
     return ceil(sum(map(_part_at_most, _PART.findall(text))))
@@ -154,9 +160,13 @@ def _part_at_most(part: str) -> float:
     if not word.isalpha():
         return 1.0
     if word.isupper():
-        return max(1.0, len(word) / 1.6)
+        return max(1.0, len(word) / 1.55)
     lower = word.lower()
     if lower in VERBS or lower in STOP_WORDS:
         return 1.0
-    rare = sum(map(len, _RARE.findall(lower)))
-    return max(1.0, (len(word) - rare) / 4.5 + rare / 1.4)
+    rare = sum(map(len, _RARE.findall(_COMMON.sub(_smoothed, lower))))
+    return max(1.0, 0.2 + (len(word) - rare) / 4.5 + rare / 1.3)
+
+
+def _smoothed(found: re.Match[str]) -> str:
+    return "ab" if found.group()[0] in "aeiou" else "ba"

@@ -1,10 +1,10 @@
 """Every error that loadpoint raises itself. Errors of a provider stay the SDK's own classes.
 
-    LoadpointError
-    ├── PolicyError               a policy, a tool or a configuration value that cannot be used (also a ValueError)
-    ├── UnsupportedClientError    `wrap` was given something that no adapter knows (also a TypeError)
-    └── RoundLimitError           the model kept to hidden rounds beyond `Policy.max_rounds`
-        └── SearchLoopError       ... and answered even the last, search-free round with the loader
+LoadpointError
+├── PolicyError               a policy, a tool or a configuration value that cannot be used (also a ValueError)
+├── UnsupportedClientError    `wrap` was given something that no adapter knows (also a TypeError)
+└── RoundLimitError           the model kept to hidden rounds beyond `Policy.max_rounds`
+    └── SearchLoopError       ... and answered even the last, search-free round with the loader
 """
 
 from __future__ import annotations

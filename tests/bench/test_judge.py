@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.bench.judge import breaks, check
 
 Body = dict[str, Any]
@@ -104,7 +103,7 @@ def test_chat_bodies_are_read_as_well() -> None:
         return {
             "model": "m",
             "tools": tools,
-            "messages": [{"role": "user", "content": str(n)} for n in range(messages)],
+            "messages": [{"role": "user", "content": str(n)} for n in range(count)],
         }
 
     assert check([body(["a"], 1), body(["a", "b"], 3)], "resend") == []

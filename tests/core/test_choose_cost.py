@@ -24,8 +24,8 @@ LOADER, CATALOG, LINE = 220, 600, 12
 ROWS = [(1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 1.25), (0.05, 1.0), (0.05, 1.25), (0.025, 1.25)]
 TOOLS = (20, 40, 80, 200, 1000)
 SIZES = (75, 150, 222, 400)
-# Turns, loads, tools per load. Six searches in four turns are counted with one tool each: more would load most of a small
-# list, and nothing that searches pays then.
+# Turns, loads, tools per load. Six searches in four turns are counted with one tool each: more would load most of a
+# small list, and nothing that searches pays then.
 SESSIONS = [(4, 2, 1), (4, 2, 3), (40, 2, 3), (40, 6, 1), (40, 6, 3)]
 HASTY = (4, 6, 1)
 

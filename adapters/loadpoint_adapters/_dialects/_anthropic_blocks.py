@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, ResultView, View
-from loadpoint._json import Json, as_list, as_object, dumps
+from loadpoint._json import Json, as_list, as_object, dumps, objects
 
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -19,7 +19,7 @@ def content_blocks(content: Any) -> list[Json]:
     """The blocks of a content value; a string is one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in as_list(content) if isinstance(block, dict)]
+    return objects(content)
 
 
 def reference(name: str) -> Json:
@@ -45,14 +45,19 @@ def view(message: Json) -> View:
         if kind == "text":
             texts.append(str(block.get("text") or ""))
         elif kind == "tool_use":
-            arguments = block.get("input")
-            raw = arguments if isinstance(arguments, (dict, str)) else {}
-            calls.append(CallView(str(block.get("id") or ""), str(block.get("name") or ""), raw))
+            calls.append(call_view(block))
         elif kind == "tool_result":
             results.append(tool_result(block))
         elif kind == "tool_search_tool_result":
             results.append(search_result(block))
     return View(role, "".join(texts), tuple(calls), tuple(results))
+
+
+def call_view(block: Json) -> CallView:
+    """A `tool_use` block as the core sees it."""
+    given = block.get("input")
+    arguments = given if isinstance(given, str) else as_object(given) or {}
+    return CallView(str(block.get("id") or ""), str(block.get("name") or ""), arguments)
 
 
 def tool_result(block: Json) -> ResultView:
@@ -75,12 +80,13 @@ def search_result(block: Json) -> ResultView:
 
 def answered(message: Json, call_id: str, names: Sequence[str]) -> Json:
     """The message with references to `names` as the result of `call_id`."""
-    content = message.get("content")
-    if not isinstance(content, list):
-        return message
     new = [reference(name) for name in names]
-    hit = [isinstance(b, dict) and b.get("type") == "tool_result" and b.get("tool_use_id") == call_id for b in content]
-    return {**message, "content": [{**b, "content": new} if h else b for b, h in zip(content, hit, strict=True)]}
+    return {**message, "content": [_answered_block(b, call_id, new) for b in content_blocks(message.get("content"))]}
+
+
+def _answered_block(block: Json, call_id: str, content: list[Json]) -> Json:
+    hit = block.get("type") == "tool_result" and block.get("tool_use_id") == call_id
+    return {**block, "content": content} if hit else block
 
 
 def without_calls(content: Sequence[Json], cut: Collection[int]) -> list[Json]:
@@ -96,18 +102,18 @@ def without_calls(content: Sequence[Json], cut: Collection[int]) -> list[Json]:
 
 def bare(message: Json) -> Json:
     """The message without cache markers."""
-    content = message.get("content")
-    if not isinstance(content, list):
+    if not isinstance(message.get("content"), list):
         return message
-    return {**message, "content": [_bare_block(block) for block in content]}
+    return {**message, "content": [_bare_block(block) for block in as_list(message["content"])]}
 
 
 def _bare_block(block: Any) -> Any:
-    if not isinstance(block, dict):
+    wire = as_object(block)
+    if wire is None:
         return block
-    out = {key: value for key, value in block.items() if key != "cache_control"}
+    out = {key: value for key, value in wire.items() if key != "cache_control"}
     if isinstance(out.get("content"), list):
-        out["content"] = [_bare_block(part) for part in out["content"]]
+        out["content"] = [_bare_block(part) for part in as_list(out["content"])]
     return out
 
 
@@ -119,11 +125,8 @@ def bare_text(system: Any) -> str:
 def last_marker(messages: Sequence[Json]) -> Json | None:
     """The last cache marker in these messages."""
     for message in reversed(messages):
-        content = message.get("content")
-        if not isinstance(content, list):
-            continue
-        for block in reversed(content):
-            marker = as_object(block.get("cache_control")) if isinstance(block, dict) else None
+        for block in reversed(objects(message.get("content"))):
+            marker = as_object(block.get("cache_control"))
             if marker is not None:
                 return marker
     return None

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from loadpoint._dialect import Shown
-from loadpoint._json import Json, as_list, as_object, dumps
+from loadpoint._json import Json, as_object, dumps, objects
 
 from ._anthropic_blocks import content_blocks, reference, search_result, tool_result
 
@@ -31,7 +30,7 @@ def shown_items(reply: Json, round_index: int, shown: Sequence[Shown]) -> list[J
     Their ids say where the loader call stood (round, block, blocks in the round, its own id), so that the round can be
     restored from the items alone.
     """
-    blocks = as_list(reply.get("content"))
+    blocks = objects(reply.get("content"))
     places = [at for at, block in enumerate(blocks) if block.get("type") == "tool_use"]
     out: list[Json] = []
     for search in shown:
@@ -52,15 +51,15 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
     A request that does not declare the provider's search tool cannot hold its items; what they loaded still counts. An
     unpaired search call (a cut stream) is dropped, which is what the provider asks for.
     """
-    content = message.get("content")
-    if not isinstance(content, list) or not any(_is_search_item(block) for block in content):
+    content = objects(message.get("content"))
+    if not any(map(_is_search_item, content)):
         return [message] if native else [_without_references(message)]
-    results = {b.get("tool_use_id"): b for b in content if isinstance(b, dict) and b.get("type") == _RESULT}
+    results = {block.get("tool_use_id"): block for block in content if block.get("type") == _RESULT}
     out: list[Json] = []
-    here: list[Any] = []
+    here: list[Json] = []
     waiting: list[tuple[Json, Json]] = []
-    for block in [*content, None]:
-        if block is not None and _is_search_item(block):
+    for block in content:
+        if _is_search_item(block):
             result = results.get(block.get("id")) if block.get("type") == "server_tool_use" else None
             if result is not None:
                 waiting.append((block, result))
@@ -68,14 +67,13 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
         if waiting:
             out += _round(here, waiting, loader, native=native)
             here, waiting = [], []
-        if block is not None:
-            here.append(block)
-    if here:
-        out.append({**message, "content": here})
-    return out
+        here.append(block)
+    if waiting:
+        return [*out, *_round(here, waiting, loader, native=native)]
+    return [*out, {**message, "content": here}] if here else out
 
 
-def _round(here: list[Any], waiting: Sequence[tuple[Json, Json]], loader: str, *, native: bool) -> list[Json]:
+def _round(here: list[Json], waiting: Sequence[tuple[Json, Json]], loader: str, *, native: bool) -> list[Json]:
     """One round: the blocks before the items with the loader calls in their places, and the results."""
     places: dict[int, Json] = {}
     behind: list[Json] = []
@@ -95,9 +93,7 @@ def _round(here: list[Any], waiting: Sequence[tuple[Json, Json]], loader: str, *
     return [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
 
 
-def _is_search_item(block: Any) -> bool:
-    if not isinstance(block, dict):
-        return False
+def _is_search_item(block: Json) -> bool:
     if block.get("type") == _RESULT:
         return True
     return block.get("type") == "server_tool_use" and str(block.get("name") or "").startswith("tool_search_tool_")
@@ -112,41 +108,53 @@ def _loader_result(call_id: str, names: Sequence[str], *, native: bool) -> Json:
 
 def _without_references(message: Json) -> Json:
     """Tool references as loader JSON, for models that refuse the block type."""
-    content = message.get("content")
-    if not isinstance(content, list) or not any(_has_references(block) for block in content):
+    content = objects(message.get("content"))
+    if not any(map(_has_references, content)):
         return message
-    out: list[Any] = []
-    for block in content:
-        if not _has_references(block):
-            out.append(block)
-            continue
-        kept = [part for part in block["content"] if part.get("type") != "tool_reference"]
-        text = dumps({"query": "", "matches": [], "addedToolNames": list(tool_result(block).names)})
-        out.append({**block, "content": [*kept, {"type": "text", "text": text}]})
-    return {**message, "content": out}
+    return {**message, "content": [_as_text(block) if _has_references(block) else block for block in content]}
 
 
-def _has_references(block: Any) -> bool:
-    if not isinstance(block, dict) or block.get("type") != "tool_result":
+def _as_text(block: Json) -> Json:
+    kept = [part for part in objects(block.get("content")) if part.get("type") != "tool_reference"]
+    text = dumps({"query": "", "matches": [], "addedToolNames": list(tool_result(block).names)})
+    return {**block, "content": [*kept, {"type": "text", "text": text}]}
+
+
+def _has_references(block: Json) -> bool:
+    if block.get("type") != "tool_result":
         return False
     return any(part.get("type") == "tool_reference" for part in content_blocks(block.get("content")))
+
+
+def body_without_ours(body: Json) -> Json:
+    """A request or a batch of requests without shown search items of ours; the same object where it has none."""
+    if OURS not in dumps(body):
+        return body
+    out = dict(body)
+    if isinstance(body.get("messages"), list):
+        out["messages"] = without_ours(body["messages"], ())
+    if isinstance(body.get("requests"), list):
+        out["requests"] = [
+            {**entry, "params": body_without_ours(as_object(entry.get("params")) or {})}
+            for entry in objects(body["requests"])
+        ]
+    return out
 
 
 def without_ours(messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
     """The messages without shown search items of ours, and without these calls and their results."""
     out: list[Json] = []
     for message in messages:
-        content = message.get("content")
-        kept = [block for block in content if not _leaves(block, call_ids)] if isinstance(content, list) else content
-        if not isinstance(content, list) or len(kept) == len(content):
+        content = objects(message.get("content"))
+        kept = [block for block in content if not _leaves(block, call_ids)]
+        if len(kept) == len(content):
             out.append(message)
         elif kept:
             out.append({**message, "content": kept})
     return out
 
 
-def _leaves(block: Any, call_ids: Collection[str]) -> bool:
-    wire = as_object(block) or {}
+def _leaves(wire: Json, call_ids: Collection[str]) -> bool:
     item = str(wire.get("id") or wire.get("tool_use_id") or "")
     if item.startswith(OURS):
         return True

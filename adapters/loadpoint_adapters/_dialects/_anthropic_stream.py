@@ -1,17 +1,17 @@
 """Messages streams: several upstream replies shown to the caller as one.
 
-Event order: https://platform.claude.com/docs/en/build-with-claude/streaming; `message_delta` carries the cumulative usage.
+Event order: https://platform.claude.com/docs/en/build-with-claude/streaming (usage is cumulative).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from loadpoint._dialect import CallView, Decider, Shown
+from loadpoint._dialect import Decider, Shown
 from loadpoint._json import Json, as_object, dumps, parse_object
 from loadpoint._sse import Event, frame
 
+from ._anthropic_blocks import call_view
 from ._anthropic_search import shown_items
 
 _TEXT_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content"}
@@ -32,7 +32,7 @@ class MessagesMerger:
         for block in shown_items(reply, round_index, shown):
             index = self.shown_blocks
             self.shown_blocks += 1
-            start = {**block, "input": {}} if "input" in block else block
+            start: Json = {**block, "input": {}} if "input" in block else block
             yield _event({"type": "content_block_start", "index": index, "content_block": start})
             if "input" in block:
                 delta = {"type": "input_json_delta", "partial_json": dumps(block["input"])}
@@ -153,9 +153,7 @@ class MessagesRound:
         """A held call at its end: ours is dropped, the caller's is shown as start, one delta, stop."""
         self.waiting.discard(at)
         block = self.blocks[at]
-        arguments: Any = block.get("input")
-        raw = arguments if isinstance(arguments, (dict, str)) else {}
-        if self.merger.decider.hides(CallView(str(block.get("id") or ""), str(block.get("name") or ""), raw)):
+        if self.merger.decider.hides(call_view(block)):
             return
         yield from self.release()
         yield self._shown(None, {"type": "content_block_start", "index": at, "content_block": {**block, "input": {}}})
@@ -181,7 +179,7 @@ class MessagesRound:
         if self.message is None or not self.done or self.failed:
             return None
         given = as_object(self.delta.get("usage")) or {}
-        usage = {**(self.message.get("usage") or {}), **{k: v for k, v in given.items() if v is not None}}
+        usage: Json = {**(self.message.get("usage") or {}), **{k: v for k, v in given.items() if v is not None}}
         content = [self.blocks[at] for at in sorted(self.blocks)]
         return {**self.message, **(as_object(self.delta.get("delta")) or {}), "content": content, "usage": usage}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, Decider, Shown
-from loadpoint._json import Json, as_list, as_object, dumps, parse_object
+from loadpoint._json import Json, as_list, as_object, dumps, objects, parse_object
 from loadpoint._sse import Event, frame
 
 
@@ -33,7 +33,7 @@ class ChatMerger:
 
     def terminal(self, result: Json) -> Iterator[bytes]:
         choice: Json = result["choices"][0]
-        last = {"index": 0, "delta": {}, "finish_reason": choice.get("finish_reason"), "logprobs": None}
+        last: Json = {"index": 0, "delta": {}, "finish_reason": choice.get("finish_reason"), "logprobs": None}
         yield self.chunk({"choices": [last]})
         if self.wants_usage and result.get("usage"):
             yield self.chunk({"choices": [], "usage": result["usage"]})
@@ -90,15 +90,15 @@ class ChatRound:
         if not choices:
             # Only the usage chunk (and a gateway's leading filter results) have no choices; usage is shown at the end.
             return () if chunk.get("usage") or self.merger.visible_id is not None else (event.raw,)
-        return self._choice(event, chunk, choices[0])
+        return self._choice(chunk, choices[0])
 
-    def _choice(self, event: Event, chunk: Json, choice: Json) -> Iterator[bytes]:
+    def _choice(self, chunk: Json, choice: Json) -> Iterator[bytes]:
         delta = as_object(choice.get("delta")) or {}
         finish = choice.get("finish_reason")
         self.finish = finish or self.finish
         self._collect(delta)
         out = {key: value for key, value in delta.items() if key != "tool_calls"}
-        calls = [c for c in as_list(delta.get("tool_calls")) if isinstance(c, dict)]
+        calls = objects(delta.get("tool_calls"))
         if calls:
             shown = [visible for call in calls if (visible := self._call(call)) is not None]
             if shown:
@@ -218,7 +218,9 @@ def _extend(known: Json, call: Json) -> None:
         if key == "id":
             known["id"] = known["id"] or value
         elif inner is not None and key in ("function", "custom"):
-            mine: dict[str, Any] = known.setdefault(key, {"name": "", "arguments" if key == "function" else "input": ""})
+            mine: dict[str, Any] = known.setdefault(
+                key, {"name": "", "arguments" if key == "function" else "input": ""}
+            )
             for part, text in inner.items():
                 if isinstance(text, str) and isinstance(mine.get(part), str):
                     # The name comes whole or in pieces; a server that repeats it whole in each piece is no piece.

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
-from loadpoint._json import Json, as_list, as_object
+from loadpoint._json import Json, as_list, as_object, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
@@ -22,6 +22,7 @@ from ._anthropic_stream import MessagesMerger
 _OPERATIONS = {"/messages": "create", "/messages/count_tokens": "count", "/messages/batches": "batch"}
 _CUT = frozenset({"max_tokens", "refusal", "pause_turn", "model_context_window_exceeded"})
 _SEARCH_TOOLS = "tool_search_tool_"
+_BETA = "anthropic-beta"
 _MODES = {"auto": "auto", "none": "none", "any": "required"}
 
 
@@ -42,14 +43,11 @@ class AnthropicMessages:
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
             return None
-        return next((kind for end, kind in _OPERATIONS.items() if path.split("?")[0].endswith(end)), None)
-
-    def reply_expected(self, path: str) -> bool:
-        return self.operation("POST", path, {}) == "create"
+        return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
 
     def obstacle(self, body: Json) -> str | None:
-        for tool in as_list(body.get("tools")):
-            if str((as_object(tool) or {}).get("type") or "").startswith(_SEARCH_TOOLS):
+        for tool in objects(body.get("tools")):
+            if str(tool.get("type") or "").startswith(_SEARCH_TOOLS):
                 return "the request brings the provider's own tool search"
         return None
 
@@ -66,7 +64,7 @@ class AnthropicMessages:
         return {**kept, "messages": list(messages), "thread": {"type": "continue", "previous_message_id": previous}}
 
     def messages(self, body: Json) -> list[Json]:
-        return [message for message in as_list(body.get("messages")) if isinstance(message, dict)]
+        return objects(body.get("messages"))
 
     def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
         return {**body, "messages": list(messages)}
@@ -171,6 +169,9 @@ class AnthropicMessages:
         marker = blocks.last_marker(visible)
         return tuple(turn) if marker is None else blocks.with_last_marker(turn, marker)
 
+    def turned_back(self, body: Json) -> Json:
+        return search.body_without_ours(body)
+
     def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
         return search.without_ours(messages, call_ids)
 
@@ -240,5 +241,7 @@ class AnthropicMessages:
     def merger(self, decider: Decider, body: Json) -> StreamMerger:
         return MessagesMerger(decider)
 
-    def headers(self, caller: Mapping[str, str], *, load_point: str | None) -> Mapping[str, str | None]:
-        return {}
+    def headers(self, caller: Mapping[str, str], betas: Sequence[str]) -> Mapping[str, str | None]:
+        given = [part.strip() for part in caller.get(_BETA, "").split(",") if part.strip()]
+        missing = [beta for beta in betas if beta not in given]
+        return {_BETA: ",".join([*given, *missing])} if missing else {}

@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, ResultView, Shown, StreamMerger, View
-from loadpoint._json import Json, as_list, as_object, dumps, parse_object
+from loadpoint._dialect import (
+    CallView,
+    Choice,
+    Decider,
+    Held,
+    Outcome,
+    ReplyView,
+    ResultView,
+    Shown,
+    StreamMerger,
+    View,
+)
+from loadpoint._json import Json, as_list, as_object, dumps, objects, parse_object
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
@@ -38,10 +49,7 @@ class OpenAIChat:
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
             return None
-        return next((kind for end, kind in _OPERATIONS.items() if path.split("?")[0].endswith(end)), None)
-
-    def reply_expected(self, path: str) -> bool:
-        return self.operation("POST", path, {}) == "create"
+        return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
 
     def obstacle(self, body: Json) -> str | None:
         if (body.get("n") or 1) != 1:
@@ -57,7 +65,7 @@ class OpenAIChat:
         raise NotImplementedError("chat completions hold no conversation")
 
     def messages(self, body: Json) -> list[Json]:
-        return [message for message in as_list(body.get("messages")) if isinstance(message, dict)]
+        return objects(body.get("messages"))
 
     def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
         return {**body, "messages": list(messages)}
@@ -132,7 +140,7 @@ class OpenAIChat:
             return Choice()
         if chosen.get("type") == "allowed_tools":
             allowed = as_object(chosen.get("allowed_tools")) or {}
-            names = tuple(n for t in as_list(allowed.get("tools")) if (n := self.tool_name(as_object(t) or {})))
+            names = tuple(name for tool in objects(allowed.get("tools")) if (name := self.tool_name(tool)))
             return Choice("allowed", names, allowed.get("mode") in _DEMANDS)
         name = self.tool_name(chosen)
         return Choice("named", (name,), True) if name else Choice()
@@ -140,8 +148,8 @@ class OpenAIChat:
     def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
         chosen = as_object(body.get("tool_choice")) or {}
         allowed = as_object(chosen.get("allowed_tools")) or {}
-        given = {self.tool_name(t): t for t in as_list(allowed.get("tools")) if isinstance(t, dict)}
-        tools = [given.get(name, {"type": "function", "function": {"name": name}}) for name in names]
+        given = {self.tool_name(tool): tool for tool in objects(allowed.get("tools"))}
+        tools: list[Json] = [given.get(name, {"type": "function", "function": {"name": name}}) for name in names]
         return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": {**allowed, "tools": tools}}}
 
     def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
@@ -196,18 +204,21 @@ class OpenAIChat:
     def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
         return tuple(turn)
 
+    def turned_back(self, body: Json) -> Json:
+        return body  # searches are never shown in this API
+
     def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
         out: list[Json] = []
         for message in messages:
             if message.get("role") == "tool" and message.get("tool_call_id") in call_ids:
                 continue
-            calls = as_list(message.get("tool_calls"))
-            kept = [call for call in calls if (as_object(call) or {}).get("id") not in call_ids]
-            if len(kept) < len(calls):
-                message = {k: v for k, v in message.items() if k != "tool_calls"} | ({"tool_calls": kept} if kept else {})
-                if not kept and not _text(message.get("content")):
-                    continue
-            out.append(message)
+            calls = objects(message.get("tool_calls"))
+            kept = [call for call in calls if call.get("id") not in call_ids]
+            if len(kept) == len(calls):
+                out.append(message)
+            elif kept or _text(message.get("content")):
+                rest = {key: value for key, value in message.items() if key != "tool_calls"}
+                out.append({**rest, "tool_calls": kept} if kept else rest)
         return out
 
     def call(self, wire: Json) -> CallView | None:
@@ -232,7 +243,8 @@ class OpenAIChat:
         for key, value in message.items():
             if value is None or key in ("role", "content", "annotations", "tool_calls"):
                 continue
-            out[key] = {"id": value.get("id")} if key == "audio" and isinstance(value, dict) else value
+            audio = as_object(value) if key == "audio" else None
+            out[key] = value if audio is None else {"id": audio.get("id")}
         calls = [call for at, call in enumerate(as_list(message.get("tool_calls"))) if at not in cut]
         if calls:
             out["tool_calls"] = [{k: v for k, v in call.items() if k != "index"} for call in calls]
@@ -278,21 +290,19 @@ class OpenAIChat:
         options = as_object(body.get("stream_options")) or {}
         return ChatMerger(decider, wants_usage=options.get("include_usage") is True)
 
-    def headers(self, caller: Mapping[str, str], *, load_point: str | None) -> Mapping[str, str | None]:
+    def headers(self, caller: Mapping[str, str], betas: Sequence[str]) -> Mapping[str, str | None]:
         return {}
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    parts = (as_object(part) or {} for part in as_list(content))
-    return "".join(str(part.get("text") or "") for part in parts)
+    return "".join(str(part.get("text") or "") for part in objects(content))
 
 
 def _calls(message: Json) -> tuple[CallView, ...]:
     calls: list[CallView] = []
-    for call in as_list(message.get("tool_calls")):
-        wire = as_object(call) or {}
+    for wire in objects(message.get("tool_calls")):
         inner = as_object(wire.get("function")) or as_object(wire.get("custom")) or {}
         arguments = inner.get("arguments", inner.get("input"))
         calls.append(CallView(str(wire.get("id") or ""), str(inner.get("name") or ""), str(arguments or "")))
@@ -308,6 +318,7 @@ def _failed(text: str) -> bool:
 
 
 def _without_marker(part: Any) -> Any:
-    if isinstance(part, dict) and "cache_control" in part:
-        return {key: value for key, value in part.items() if key != "cache_control"}
-    return part
+    wire = as_object(part)
+    if wire is None or "cache_control" not in wire:
+        return part
+    return {key: value for key, value in wire.items() if key != "cache_control"}

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import openai
 from openai._base_client import AsyncAPIClient, SyncAPIClient
@@ -82,9 +82,12 @@ class OpenAICompat:
         """The options as they are (the SDK made the body plain before), and the body with `extra_body` in it."""
         if options.files is not None or options.content is not None:
             return options, None
-        body, extra = options.json_data, options.extra_json
-        if extra and (body is None or isinstance(body, Mapping)):
-            body = {**(body or {}), **extra}
+        body: Any = options.json_data
+        extra: Any = options.extra_json
+        if extra and body is None:
+            body = extra
+        elif extra and isinstance(body, Mapping):
+            body = {**cast("Mapping[str, Any]", body), **extra}
         return options, plain(body, _ABSENT)
 
     async def prepare_async(self, client: Any, options: Any) -> tuple[Any, Json | None]:

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._json import as_list
+from .._json import as_list, as_object
 from ._problem import ROOT, Problem, problem
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-_LISTED = 12
+_LISTED, _WRITTEN_OUT = 12, 4
+_OWN_LIMITS = ("BacktrackLimitExceeded", "RegexEngineFailure")
 _LIMITS = {
     "minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than",
     "multipleOf": "a multiple of",
@@ -25,6 +26,8 @@ _COUNTS = {
 
 def explained(error: jsonschema_rs.ValidationError) -> list[Problem]:
     """The problems behind one validation error; none where only the validator's own limits were hit."""
+    if type(error.kind).__name__ in _OWN_LIMITS:
+        return []
     word: str = error.kind.name
     details = error.kind.as_dict()
     path = list(error.instance_path)
@@ -41,8 +44,7 @@ def explained(error: jsonschema_rs.ValidationError) -> list[Problem]:
 
 
 def _unexpected(path: Sequence[str | int], name: str, instance: Any) -> Problem:
-    value = instance.get(name) if isinstance(instance, dict) else None
-    return problem(field_path([*path, name]), "no such field", shown(value))
+    return problem(field_path([*path, name]), "no such field", shown((as_object(instance) or {}).get(name)))
 
 
 def _expected(word: str, details: dict[str, Any]) -> str:
@@ -60,14 +62,14 @@ def _expected(word: str, details: dict[str, Any]) -> str:
         measure, unit = _COUNTS[word]
         return f"{measure} {details.get('limit')} {unit}"
     plain = {
-        "uniqueItems": "items that differ from one another", "contains": "another item that fits", "not": "another value",
+        "uniqueItems": "items that differ", "contains": "another item that fits", "not": "another value",
         "additionalItems": "fewer items", "unevaluatedItems": "fewer items", "falseSchema": "no value here",
     }  # fmt: skip
     return plain.get(word, "")
 
 
 def _alternatives(error: jsonschema_rs.ValidationError) -> list[Problem]:
-    """Of several forms none fits (or two do): the errors of the one that comes closest, or what they expect together."""
+    """No form fits, or two do: the errors of the one that comes closest, or what they expect together."""
     branches = [list(branch) for branch in as_list(error.kind.as_dict().get("context"))]
     path = field_path(error.instance_path)
     deep = [branch for branch in branches if branch and not any(_about_itself(item, error) for item in branch)]
@@ -100,10 +102,11 @@ def listed(values: Sequence[object]) -> str:
 
 def shown(value: object) -> str:
     """A value as JSON text; objects and arrays that are long are named by their kind and size."""
-    if isinstance(value, (dict, list)):
-        if len(value) > 4:  # pyright: ignore[reportUnknownArgumentType]
-            kind, unit = ("object", "fields") if isinstance(value, dict) else ("array", "items")
-            return f"{kind} with {len(value)} {unit}"  # pyright: ignore[reportUnknownArgumentType]
+    fields, items = as_object(value) or {}, as_list(value)
+    if len(fields) > _WRITTEN_OUT:
+        return f"object with {len(fields)} fields"
+    if len(items) > _WRITTEN_OUT:
+        return f"array with {len(items)} items"
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):

@@ -34,9 +34,12 @@ def with_nullable(schema: object, depth: int = 0) -> object:
     return {"anyOf": [rest, {"type": "null"}]}
 
 
-def repaired(schema: Json, works: Callable[[Json], bool]) -> Json:
-    """`schema` without its broken parts. `works` says whether a small schema can be compiled."""
-    return _repaired(schema, schema, works, 0)
+def repaired(schema: Json, works: Callable[[Json], bool], *, references: bool = True) -> Json:
+    """`schema` without its broken parts, and without any `$ref` if `references` is false.
+
+    `works` says whether a small schema can be compiled.
+    """
+    return _repaired(schema, schema if references else {}, works, 0)
 
 
 def _repaired(node: Json, root: Json, works: Callable[[Json], bool], depth: int) -> Json:
@@ -44,23 +47,21 @@ def _repaired(node: Json, root: Json, works: Callable[[Json], bool], depth: int)
         return {}
     kept: Json = {}
     for key, value in _walk(node, lambda inner: _inner(inner, root, works, depth)).items():
-        if key in _SILENT:
-            continue
-        if key == "items" and isinstance(value, list):
-            tuple_items = [_inner(item, root, works, depth) for item in as_list(value)]
-            kept.setdefault("prefixItems", tuple_items)
-        elif key in _ONE:
-            if isinstance(value, (dict, bool)):
-                kept[key] = value
-        elif key in _LIST or key in _MAP:
-            if value:
-                kept[key] = value
-        elif key == "$ref":
-            if resolves(root, value):
-                kept[key] = value
-        elif works({key: value}):
+        if key == "items" and (items := as_list(value)):  # how drafts before 2020-12 write tuples
+            kept.setdefault("prefixItems", [_inner(item, root, works, depth) for item in items])
+        elif _usable(key, value, root, works):
             kept[key] = value
     return kept
+
+
+def _usable(key: str, value: object, root: Json, works: Callable[[Json], bool]) -> bool:
+    if key in _SILENT:
+        return False
+    if key in _ONE:
+        return isinstance(value, (dict, bool))
+    if key in _LIST or key in _MAP:
+        return bool(value)
+    return resolves(root, value) if key == "$ref" else works({key: value})
 
 
 def _inner(value: object, root: Json, works: Callable[[Json], bool], depth: int) -> object:
@@ -94,9 +95,9 @@ def target(root: Json, reference: object) -> Mapping[str, Any] | bool | None:
     """The schema that a local `$ref` points to; None for anything else."""
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return None
-    node: object = root
-    for step in unquote(reference[2:]).split("/") if len(reference) > 1 else ():
-        step = step.replace("~1", "/").replace("~0", "~")
+    node: object = root or None
+    for written in unquote(reference[2:]).split("/") if len(reference) > 1 else ():
+        step = written.replace("~1", "/").replace("~0", "~")
         if isinstance(node, dict):
             node = cast("dict[str, object]", node).get(step)
         elif isinstance(node, list) and _INDEX.fullmatch(step) and int(step) < len(as_list(cast(object, node))):

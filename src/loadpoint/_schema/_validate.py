@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._json import Json, as_object
+from .._json import Json, as_list, as_object
 from ._cost import affordable
 from ._explain import explained
 from ._problem import ROOT, Problem, problem
@@ -39,7 +39,7 @@ def validate(schema: Mapping[str, Any], arguments: object) -> list[Problem]:
     except (TypeError, ValueError, RecursionError):
         return [problem(ROOT, "JSON that is not nested too deeply", type(arguments).__name__)]
     value = _well_formed(value)
-    validator = _compiled(text) if affordable(text, value) else None
+    validator = _compiled(text, references=affordable(text, value))
     if validator is None:
         return []
     try:
@@ -63,22 +63,22 @@ def _well_formed(value: object) -> object:
     """`value` with lone surrogates replaced: the validator takes UTF-8 only."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_well_formed(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     node = as_object(value)
     if node is not None:
         return {str(_well_formed(key)): _well_formed(item) for key, item in node.items()}
-    return value
+    items = as_list(value)
+    return [_well_formed(item) for item in items] if items else value
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> jsonschema_rs.Validator | None:
+def _compiled(text: str, *, references: bool) -> jsonschema_rs.Validator | None:
     schema = as_object(_well_formed(json.loads(text)))
     if schema is None:
         return None
     if '"nullable"' in text:
         schema = as_object(with_nullable(schema)) or {}
-    return _compile(schema) or _compile(repaired(schema, lambda part: _compile(part) is not None))
+    whole = _compile(schema) if references else None
+    return whole or _compile(repaired(schema, lambda part: _compile(part) is not None, references=references))
 
 
 def _compile(schema: Json) -> jsonschema_rs.Validator | None:

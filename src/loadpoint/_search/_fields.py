@@ -1,76 +1,68 @@
-"""The words of a tool's definition, weighted by where they stand."""
+"""The raw words of a tool's definition, by where they stand. Runs once per tool: it is written for speed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
+from .._json import as_list
 from .._tool import Tool
-from ._text import Terms, words
+from ._text import fold, words
 
-NAME, SERVER, DESCRIPTION, PARAMETER, PARAMETER_TEXT, ENUM = 6.0, 1.0, 1.0, 0.75, 0.5, 0.25
-"""Weights of one occurrence."""
+_DESCRIPTION, _PARAMETERS, _TEXT, _VALUE = 700, 1_200, 160, 40
+"""Characters that are read: of a description, of all parameters together, of one parameter's description, of an enum
+value. What a tool is for stands at the beginning; a description as long as a manual must not own every word."""
 
-REPEATS = 2.0
-"""How much of the description weight one term can gather: a description stuffed with a word does not win by it."""
-
-_TEXT, _DEPTH, _PROPERTIES, _ENUMS = 1_000, 3, 60, 24
-"""Bounds of what is read: characters of a description, schema levels, properties in all, enum values of one schema."""
+_DEPTH, _PROPERTIES, _ENUMS = 3, 60, 16
+"""Schema levels, properties in all, enum values of one schema."""
 
 
-def definition_words(tool: Tool, server: str, memo: Terms) -> dict[str, float]:
-    """Term -> weight for one tool; `server` is "" if unknown. Reads any schema, however broken."""
-    counted: dict[str, float] = {}
-    for word in words(tool.description[:_TEXT]):
-        for term in memo[word]:
-            counted[term] = min(counted.get(term, 0.0) + DESCRIPTION, REPEATS)
-    for word in words(tool.name):
-        for term in memo[word]:
-            counted[term] = counted.get(term, 0.0) + NAME
-    for word in words(server):
-        for term in memo[word]:
-            counted[term] = counted.get(term, 0.0) + SERVER
-    _schema_words(tool.parameters, memo, counted)
-    return counted
+def name_words(tool: Tool, server: str) -> set[str]:
+    """The words of the name and of its server, case kept: `createIssue` splits later."""
+    return set(words(f"{tool.name} {server}"))
 
 
-def _schema_words(schema: Mapping[str, Any], memo: Terms, counted: dict[str, float]) -> None:
-    found: dict[str, float] = {}
-    waiting: list[tuple[object, int]] = [(schema, 0)]
-    seen = 0
-    for node, depth in waiting:
-        if not isinstance(node, Mapping):
-            continue
-        part = cast("Mapping[str, object]", node)
-        if depth < _DEPTH:
-            waiting.extend((part[key], depth + 1) for key in ("items", "additionalProperties") if key in part)
-        properties = part.get("properties")
-        if isinstance(properties, Mapping):
-            for name, inner in cast("Mapping[object, object]", properties).items():
-                if seen >= _PROPERTIES:
-                    break
-                seen += 1
-                _count(str(name), PARAMETER, memo, found)
-                if isinstance(inner, Mapping):
-                    _text_of(cast("Mapping[str, object]", inner), memo, found)
-                if depth < _DEPTH:
-                    waiting.append((inner, depth + 1))
-    for term, weight in found.items():
-        counted[term] = counted.get(term, 0.0) + min(weight, 1.0)
+def description_words(tool: Tool) -> set[str]:
+    """The words of the description in lower case, each once: repeating a word gains nothing."""
+    return set(words(_lower(tool.description[:_DESCRIPTION])))
 
 
-def _text_of(part: Mapping[str, object], memo: Terms, found: dict[str, float]) -> None:
-    text = part.get("description")
-    if isinstance(text, str):
-        _count(text[:160], PARAMETER_TEXT, memo, found)
-    values = part.get("enum")
-    if isinstance(values, (list, tuple)):
-        for value in cast("list[object]", values)[:_ENUMS]:
-            if isinstance(value, str):
-                _count(value[:60], ENUM, memo, found)
+def parameter_words(tool: Tool) -> tuple[set[str], set[str]]:
+    """The words of parameter names (case kept), and those of parameter descriptions and enum values (lower case)."""
+    names: list[str] = []
+    texts: list[str] = []
+    level: list[object] = [tool.parameters]
+    for _ in range(_DEPTH):
+        below: list[object] = []
+        for node in level:
+            if isinstance(node, Mapping):
+                _read(cast("Mapping[str, object]", node), names, texts, below)
+        level = below
+        if not level or len(names) >= _PROPERTIES:
+            break
+    text = " ".join(texts)[:_PARAMETERS]
+    return set(words(" ".join(names[:_PROPERTIES]))), set(words(_lower(text)))
 
 
-def _count(text: str, weight: float, memo: Terms, found: dict[str, float]) -> None:
-    for word in words(text):
-        for term in memo[word]:
-            found[term] = found.get(term, 0.0) + weight
+def _read(node: Mapping[str, object], names: list[str], texts: list[str], below: list[object]) -> None:
+    properties = node.get("properties")
+    if isinstance(properties, Mapping):
+        for name, inner in cast("Mapping[object, object]", properties).items():
+            names.append(str(name))
+            if not isinstance(inner, Mapping):
+                continue
+            part = cast("Mapping[str, object]", inner)
+            text = part.get("description")
+            if isinstance(text, str):
+                texts.append(text[:_TEXT])
+            values = as_list(part.get("enum"))[:_ENUMS]
+            texts.extend(value[:_VALUE] for value in values if isinstance(value, str))
+            if "properties" in part or "items" in part:
+                below.append(part)
+    items = node.get("items")
+    if isinstance(items, Mapping):
+        below.append(cast(object, items))
+
+
+def _lower(text: str) -> str:
+    return text.lower() if text.isascii() else fold(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from .._tool import Tool
 from ._text import fold, level
@@ -51,50 +51,22 @@ def _prefix(name: str) -> str | None:
     return None
 
 
-class Names:
-    """The names of a registry as a query may write them: any case, any separators, with or without the server part."""
-
-    __slots__ = ("_ends", "_whole")
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._whole: dict[str, list[int]] = {}
-        self._ends: dict[str, list[int]] | None = None
-        for position, name in enumerate(names):
-            self._whole.setdefault(level(name) or fold(name), []).append(position)
-
-    def exact(self, written: str) -> list[int]:
-        """The positions of the tools whose whole name this is, separators and case levelled."""
-        return self._whole.get(level(written) or fold(written), [])
-
-    def bare(self, written: str, names: Sequence[str]) -> list[int]:
-        """The positions of the tools whose name ends or begins, at a separator, with what is written."""
-        if self._ends is None:
-            self._ends = _ends(names)
-        key = level(written)
-        if not key:
-            return []
-        found = self._ends.get(key, [])
-        if found:
-            return found
-        parts = [part for part in _SEPARATOR.split(written) if part]
-        for skip in range(1, len(parts)):  # "tools.github.create_issue": a displayed path in front of the name
-            rest = "".join(level(part) for part in parts[skip:])
-            if hit := self._whole.get(rest):
-                return hit
-        return []
+def ends(name: str) -> set[str]:
+    """What a query may write for `name` without the server in front or behind: its levelled parts, cut somewhere."""
+    parts = [part for part in map(level, _SEPARATOR.split(name)) if part]
+    cuts = range(1, len(parts))
+    return {"".join(parts[cut:]) for cut in cuts} | {"".join(parts[:cut]) for cut in cuts}
 
 
-def _ends(names: Sequence[str]) -> dict[str, list[int]]:
-    ends: dict[str, list[int]] = {}
-    for position, name in enumerate(names):
-        parts = [part for part in map(level, _SEPARATOR.split(name)) if part]
-        keys: dict[str, None] = {}
-        for cut in range(1, len(parts)):
-            keys["".join(parts[cut:])] = None
-            keys["".join(parts[:cut])] = None
-        for key in keys:
-            ends.setdefault(key, []).append(position)
-    return ends
+def whole_name(name: str) -> str:
+    """What is equal for names that differ in case and separators only."""
+    return level(name) or fold(name)
+
+
+def behind_paths(written: str) -> list[str]:
+    """`tools.github.create_issue` without one, two ... leading parts, levelled: a displayed path in front of a name."""
+    parts = [part for part in map(level, _SEPARATOR.split(written)) if part]
+    return ["".join(parts[skip:]) for skip in range(1, len(parts))]
 
 
 def written_names(query: str) -> tuple[list[str], bool]:

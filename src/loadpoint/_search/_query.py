@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import pairwise
 
 from ._text import Terms, fold, stem, terms, words
 from ._words import STOP_WORDS, SYNONYMS
@@ -28,25 +28,24 @@ class Wanted:
     terms: tuple[tuple[str, float], ...]
 
 
-def understood(query: str, memo: Terms, index: Mapping[str, Any]) -> list[Wanted]:
+def understood(query: str, memo: Terms, index: Container[str]) -> list[Wanted]:
     """The content words of `query`; a word that nothing in the index stands for has no terms."""
-    raw = [word for word in words(query[:_CHARACTERS]) if len(word) > 1 or not word.isascii()]
-    raw = raw or words(query[:_CHARACTERS])
+    raw = [word for word in words(query[:_CHARACTERS]) if len(word) > 1 or not word.isascii() or word.isdigit()]
     content = [word for word in raw if fold(word) not in STOP_WORDS] or raw
     wanted: dict[str, Wanted] = {}
     for word in content:
         for main, stands in _readings(word, memo, index):
             if main not in wanted and len(wanted) < _WORDS:
                 wanted[main] = Wanted(fold(word), tuple(stands.items()))
-    for left, right in zip(raw, raw[1:], strict=False):
+    for left, right in pairwise(raw):
         joined = stem((left + right).lower())
         if len(joined) > 4 and joined in index and joined not in wanted and len(wanted) < _WORDS:
             wanted[joined] = Wanted(f"{left} {right}".lower(), ((joined, 1.0),))
     return list(wanted.values())
 
 
-def _readings(word: str, memo: Terms, index: Mapping[str, Any]) -> list[tuple[str, dict[str, float]]]:
-    """Main term -> the terms that stand for it. A compound that the index knows as a whole is one thing, not several."""
+def _readings(word: str, memo: Terms, index: Container[str]) -> list[tuple[str, dict[str, float]]]:
+    """Main term -> the terms that stand for it. A compound that the index knows whole is one thing, not several."""
     found = memo[word] if word in memo else terms(word)
     if len(found) > 1 and found[-1] in index and word.isascii():
         stands = {found[-1]: 1.0}
@@ -56,7 +55,7 @@ def _readings(word: str, memo: Terms, index: Mapping[str, Any]) -> list[tuple[st
     return [(main, _standing(main, index)) for main in mains]
 
 
-def _standing(main: str, index: Mapping[str, Any]) -> dict[str, float]:
+def _standing(main: str, index: Container[str]) -> dict[str, float]:
     stands = {main: 1.0} if main in index else {}
     for other in _synonyms().get(main, ()):
         if other in index:
@@ -75,8 +74,8 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
 
 
 def near(word: str, vocabulary: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Words of the sorted `vocabulary` that `word` begins, or that differ from it by a slip or two of the keys."""
-    if len(word) < 4 or not word.isascii():
+    """Terms of the sorted `vocabulary` that `word` begins, or that differ from it by a slip or two of the keys."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
         return ()
     from rapidfuzz.distance import OSA
     from rapidfuzz.process import extract
@@ -86,7 +85,8 @@ def near(word: str, vocabulary: Sequence[str]) -> tuple[tuple[str, float], ...]:
     for known in vocabulary[start : start + NEAR_AT_MOST]:
         if known.startswith(word):
             found[known] = NEAR * len(word) / len(known)
-    slips = 1 if len(word) < 8 else 2
-    for known, distance, _ in extract(word, vocabulary, scorer=OSA.distance, score_cutoff=slips, limit=NEAR_AT_MOST):
-        found.setdefault(known, NEAR * (1 - distance / len(word)))
+    root, slips = stem(word), 1 if len(word) < 8 else 2
+    for known, distance, _ in extract(root, vocabulary, scorer=OSA.distance, score_cutoff=slips, limit=NEAR_AT_MOST):
+        if known[0] == root[0]:
+            found.setdefault(known, NEAR * (1 - distance / len(word)))
     return tuple(found.items())

@@ -11,7 +11,8 @@ import unicodedata
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Blocks with combining marks, which are no word characters to `re` but stand inside words."""
 
-_WORD = re.compile(rf"[\w{_MARKS}]+")
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NO_SPACES = re.compile(
@@ -22,20 +23,31 @@ _NO_SPACES = re.compile(
 MEMO_LIMIT = 200_000
 """Distinct raw words that one `Terms` remembers; beyond it, words are analysed anew each time."""
 
-LONGEST_WORD = 64
-"""Characters of one word that are looked at: a longer one is no word."""
+LONGEST_WORD, LONGEST_RUN = 64, 400
+"""Characters of one word that are looked at: a longer one is no word. Scripts without spaces have longer runs."""
 
 
 def words(text: str) -> list[str]:
-    """The raw words of `text`, case kept, in order: maximal runs of letters, digits, marks and `_`."""
-    return _WORD.findall(text)
+    """The raw words of `text`, case kept, in order: maximal runs of letters, digits and marks."""
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
+
+
+_PLAIN = re.compile("[\x00-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb-\xbf\u2010-\u2027\u2190-\u23ff\u2500-\u27bf]*")
+"""ASCII and the punctuation, arrows and symbols of English prose: nothing to level."""
+
+_MAYBE_MARK = re.compile("[\u0300-\u1fff\u20d0-\u20ff\u3099\u309a\ua600-\uabff\ufe00-\ufe2f]")
 
 
 def _unmarked(text: str) -> str:
-    if text.isascii():
+    if text.isascii() or _PLAIN.fullmatch(text):
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", "".join(char for char in apart if unicodedata.category(char)[0] != "M"))
+    apart = _MAYBE_MARK.sub(_without_mark, unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFC", apart)
+
+
+def _without_mark(found: re.Match[str]) -> str:
+    char = found.group()
+    return "" if unicodedata.category(char)[0] == "M" else char
 
 
 def fold(text: str) -> str:
@@ -82,7 +94,7 @@ def terms(word: str) -> tuple[str, ...]:
         return (stem(word[:LONGEST_WORD].lower()),)
     found: list[str] = []
     parts: list[str] = []
-    for run in _runs(_unmarked(word[:LONGEST_WORD])):
+    for run in _runs(_unmarked(word[: LONGEST_WORD if word.isascii() else LONGEST_RUN])):
         if _NO_SPACES.fullmatch(run):
             found.extend(_bigrams(run))
         else:

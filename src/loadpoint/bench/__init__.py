@@ -1,4 +1,4 @@
-"""The measuring code behind `loadpoint bench`: real SDKs, the emulator, scripted sessions, figures from what was sent."""
+"""The measuring code behind `loadpoint bench`: real SDKs, the emulator, scripted sessions, figures of what was sent."""
 
 from __future__ import annotations
 
@@ -9,22 +9,40 @@ from pathlib import Path
 from .._capability import capability
 from .._json import Json
 from .._policy import STRATEGIES, Policy
-from ._drive import DIALECTS
-from ._plan import LOADS, SESSIONS, Plan, plan, targets
+from ._canned import arguments_for
+from ._drive import DIALECTS, ECHOES, Chat, Driver, driver_of
+from ._plan import LOADS, SESSIONS, Look, Need, Plan, PlannedTurn, Target, plan, targets
+from ._player import Player
 from ._run import Case, Played, play
-from ._toolset import ToolFileError, ToolSet, distribution, embedded, from_files
+from ._toolset import BenchTool, ToolFileError, ToolSet, distribution, embedded, from_files
 from .measure import RULE, Counter, Measured, measure, usd
 
 __all__ = [
+    "DIALECTS",
+    "ECHOES",
+    "LOADS",
+    "SESSIONS",
     "Bench",
+    "BenchTool",
     "Case",
+    "Chat",
     "Counter",
+    "Driver",
     "Entry",
+    "Look",
     "Measured",
+    "Need",
+    "Plan",
+    "PlannedTurn",
     "Played",
+    "Player",
+    "Progress",
+    "Target",
     "ToolFileError",
     "ToolSet",
+    "arguments_for",
     "distribution",
+    "driver_of",
     "embedded",
     "from_files",
     "measure",
@@ -34,7 +52,7 @@ __all__ = [
     "targets",
 ]
 
-MODELS = {"openai.chat": "gpt-5.4", "anthropic.messages": "claude-sonnet-4-5"}
+MODELS = {"openai.chat": "gpt-5.4", "anthropic.messages": "claude-sonnet-5"}
 """The models named in the requests, unless others are asked for."""
 
 Progress = Callable[[str, int, int], None]
@@ -44,7 +62,8 @@ Progress = Callable[[str, int, int], None]
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One measured session. `size` is the number of registered tools, `marked` says whether the program set cache
-    markers (where the API has them), `problems` what went wrong in it."""
+    markers (where the API has them), `problems` what went wrong in it.
+    """
 
     case: Case
     size: int
@@ -114,11 +133,18 @@ class Bench:
             for problem in entry.problems
         ]
 
+    @property
+    def verdicts(self) -> list[str]:
+        """One line per dialect, session and size: which strategy costs least, and where deferral loses."""
+        return _verdicts(self.entries)
+
     def as_json(self) -> Json:
         """The published JSON. Where several sizes were measured each result also has its own `tools`."""
         several = len({entry.size for entry in self.entries}) > 1
         results = [
-            {**entry.as_json(), "tools": {"count": entry.size, "servers": _servers(entry)}} if several else entry.as_json()
+            {**entry.as_json(), "tools": {"count": entry.size, "servers": _servers(entry)}}
+            if several
+            else entry.as_json()
             for entry in self.entries
         ]
         return {"schema": 1, "tools": {"count": self.count, "servers": self.servers}, "results": results}
@@ -128,7 +154,7 @@ def _servers(entry: Entry) -> int:
     return len({tool.server for tool in entry.case.tools})
 
 
-def run(
+def run(  # noqa: PLR0913 - one parameter per option of the command
     tools: Sequence[str | Path] = (),
     *,
     sizes: Sequence[int] = (),
@@ -144,6 +170,7 @@ def run(
 
     `tools`: files of MCP `tools/list` answers. `sizes`: numbers of registered tools (default: all of them once).
     `session`: short, long or both. `loads`: how many tools a session loads, up to 6. `models`: model by dialect.
+    `progress` is kept informed.
 
     Raises `ToolFileError` for a file that cannot be used, `ValueError` for an option that cannot.
     """
@@ -229,3 +256,27 @@ def _notes(sets: Sequence[ToolSet], listed: Sequence[tuple[Case, int]]) -> list[
         notes.append("openai.chat eager beyond 128 functions is measured although the API refuses it")
     return notes
 
+
+def _beside(one: Entry, other: Entry) -> bool:
+    """Whether two entries measure the same work, so that their costs may be compared."""
+    return (one.case.dialect, one.size, one.case.plan.name) == (other.case.dialect, other.size, other.case.plan.name)
+
+
+def _verdicts(entries: Sequence[Entry]) -> list[str]:
+    """One line per dialect, session and size: which strategy costs least, and where deferral loses."""
+    lines: list[str] = []
+    for first in entries:
+        group = [item for item in entries if _beside(item, first) and item.case.marked]
+        priced = [(cost, item) for item in group if (cost := item.cost) is not None and item.strategy != "auto"]
+        if not group or first is not group[0] or len(priced) < 2:
+            continue
+        cost, best = min(priced, key=lambda pair: pair[0])
+        dearest, worst = max(priced, key=lambda pair: pair[0])
+        line = (
+            f"{first.case.dialect}, {first.case.plan.name}, {first.size:,} tools: {best.strategy} costs least "
+            f"({cost / dearest:.0%} of {worst.strategy})"
+        )
+        eager = next((price for price, item in priced if item.strategy == "eager"), None)
+        losing = [item.strategy for price, item in priced if eager is not None and price > eager]
+        lines.append(line + (f"; dearer than eager: {', '.join(losing)}" if losing else ""))
+    return lines

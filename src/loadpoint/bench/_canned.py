@@ -8,6 +8,7 @@ from typing import Any
 from .._json import Json, as_list, as_object, dumps
 from .._tokens import BYTES_PER_TOKEN
 
+
 def arguments_for(schema: Json) -> Json:
     """Arguments that a tool's parameter schema accepts: every required property, examples before inventions.
 
@@ -19,33 +20,31 @@ def arguments_for(schema: Json) -> Json:
 
 
 def _value(name: str, schema: Json) -> Any:
+    """One acceptable value: the schema's own (const, default, enum, examples), else one of its type."""
     for key in ("const", "default"):
         if schema.get(key) is not None:
             return schema[key]
-    for key in ("enum", "examples"):
-        if as_list(schema.get(key)):
-            return schema[key][0]
+    given = next((schema[key][0] for key in ("enum", "examples") if as_list(schema.get(key))), None)
+    if given is not None:
+        return given
     for key in ("anyOf", "oneOf", "allOf"):
-        for option in as_list(schema.get(key)):
-            inner = as_object(option)
-            if inner is not None and inner.get("type") != "null":
-                return _value(name, inner)
-    kind: object = schema.get("type")
-    kind = next((item for item in kind if item != "null"), None) if isinstance(kind, list) else kind
-    match kind:
-        case "object":
-            return arguments_for(schema)
-        case "array":
-            items = as_object(schema.get("items")) or {}
-            return [_value(name, items)] * max(int(schema.get("minItems", 1)), 1)
-        case "integer" | "number":
-            return schema.get("minimum", 1)
-        case "boolean":
-            return True
-        case "null":
-            return None
-        case _:
-            return _string(name, schema)
+        options = [inner for inner in map(as_object, as_list(schema.get(key))) if inner and inner.get("type") != "null"]
+        if options:
+            return _value(name, options[0])
+    return _of_type(name, schema)
+
+
+def _of_type(name: str, schema: Json) -> Any:
+    listed = schema.get("type")
+    kind = next((item for item in as_list(listed) if item != "null"), listed)
+    if kind == "array":
+        items = as_object(schema.get("items")) or {}
+        return [_value(name, items)] * max(int(schema.get("minItems", 1)), 1)
+    if kind == "object":
+        return arguments_for(schema)
+    if kind in {"integer", "number"}:
+        return schema.get("minimum", 1)
+    return {"boolean": True, "null": None}.get(str(kind), _string(name, schema))
 
 
 def _string(name: str, schema: Json) -> str:
@@ -60,13 +59,14 @@ def _string(name: str, schema: Json) -> str:
 
 
 _WORDS = (
-    "account amount archive basket branch budget cache camera canvas carrier channel client cluster column contract "
-    "counter courier credit cursor deposit device digest domain engine export factor family filter folder forest "
-    "garden gateway harbour header invoice island journal kernel label ladder ledger letter marker market matrix meadow "
-    "member merchant meter mirror module mountain needle notice number office orchard order packet parcel partner "
-    "pattern pepper pilot planet pocket policy portal product profile quarter query queue record region report request "
-    "review river route sample season sensor server session signal silver source station stock stream supplier system "
-    "table tariff ticket timber token tracker traffic tunnel update valley vendor version vessel village voucher window"
+    "account amount archive basket branch budget cache camera canvas carrier channel client cluster column "
+    "contract counter courier credit cursor deposit device digest domain engine export factor family filter "
+    "folder forest garden gateway harbour header invoice island journal kernel label ladder ledger letter marker "
+    "market matrix meadow member merchant meter mirror module mountain needle notice number office orchard order "
+    "packet parcel partner pattern pepper pilot planet pocket policy portal product profile quarter query queue "
+    "record region report request review river route sample season sensor server session signal silver source "
+    "station stock stream supplier system table tariff ticket timber token tracker traffic tunnel update valley "
+    "vendor version vessel village voucher window"
 ).split()
 
 
@@ -86,7 +86,7 @@ def result_text(seed: str, tokens: int) -> str:
             "name": " ".join(source.choice(_WORDS) for _ in range(3)),
             "state": source.choice(["open", "done", "waiting", "failed"]),
             "value": source.randrange(1, 1_000_000) / 100,
-            "changed": f"2026-{source.randrange(1, 13):02d}-{source.randrange(1, 29):02d}T08:{source.randrange(60):02d}:00Z",
+            "changed": f"2026-{source.randrange(1, 13):02d}-{source.randrange(1, 29):02d}",
             "note": " ".join(source.choice(_WORDS) for _ in range(source.randrange(6, 18))),
         }
         rows.append(row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from .._catalog import HEADING
 from .._json import Json, as_list, as_object, dumps
@@ -45,7 +45,9 @@ def _chat(body: Json) -> Iterator[Part]:
 
 def _messages(body: Json) -> Iterator[Part]:
     listed = as_list(body.get("tools"))
-    known = {tool["name"]: unmarked({key: value for key, value in tool.items() if key != "defer_loading"}) for tool in listed}
+    known = {
+        tool["name"]: unmarked({key: value for key, value in tool.items() if key != "defer_loading"}) for tool in listed
+    }
     for tool in listed:
         if not _deferred(tool):
             yield from _tool(unmarked(tool))
@@ -79,8 +81,9 @@ def _text(segment: str, text: str) -> Iterator[Part]:
 
 def _expanded(value: Any, known: Mapping[str, Any]) -> Any:
     """`value` with the definition in the place of every reference to a tool."""
-    if isinstance(value, list):
-        return [_expanded(item, known) for item in cast("list[Any]", value)]
+    listed = as_list(value)
+    if listed:
+        return [_expanded(item, known) for item in listed]
     found = as_object(value)
     if found is None:
         return value
@@ -94,19 +97,18 @@ _OPAQUE = frozenset({"input", "input_schema", "parameters"})
 
 def unmarked(value: Any) -> Any:
     """`value` without cache markers; what stands in schemas and arguments stays as it is."""
-    if isinstance(value, list):
-        return [unmarked(item) for item in cast("list[Any]", value)]
+    listed = as_list(value)
+    if listed:
+        return [unmarked(item) for item in listed]
     found = as_object(value)
     if found is None:
         return value
-    return {
-        key: item if key in _OPAQUE else unmarked(item) for key, item in found.items() if key != "cache_control"
-    }
+    return {key: item if key in _OPAQUE else unmarked(item) for key, item in found.items() if key != "cache_control"}
 
 
 def marked(body: Json) -> bool:
     """Whether the request carries a cache marker."""
-    return unmarked(body) != body
+    return bool(unmarked(body) != body)
 
 
 def why_broken(before: Sequence[Part], now: Sequence[Part]) -> str:

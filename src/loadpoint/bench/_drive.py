@@ -45,6 +45,10 @@ class Driver(Protocol):
         """A client of the SDK with its real base_url."""
         ...
 
+    def wire(self, tool: BenchTool) -> Json:
+        """The tool in this API's form."""
+        ...
+
     def say(self, chat: Chat, text: str) -> str:
         """The model's last text. Raises the SDK's own errors."""
         ...

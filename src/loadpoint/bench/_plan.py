@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from .._json import Json
+from .._json import Json, as_list
 from ._canned import arguments_for
 from ._toolset import BenchTool, ToolSet
 
@@ -64,7 +64,8 @@ class Plan:
 @dataclass(frozen=True, slots=True)
 class Target:
     """A tool that a session loads: what the user asks for, how the model looks for it in the short session, and what
-    it tries first in the long one (`detour`: a query that shares no word with the tool's name, or misses)."""
+    it tries first in the long one (`detour`: a query that shares no word with the tool's name, or misses).
+    """
 
     tool: BenchTool
     said: str
@@ -142,21 +143,24 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z-]+")
 def targets(tools: ToolSet) -> tuple[Target, ...]:
     """The tools that the sessions load, up to the largest number of loads; fewer if there are fewer tools.
 
-    The embedded tools have scripted ones. For other tools they are chosen, from different servers first, and the
-    queries come out of their descriptions: the first without the words of the name, the second as it stands.
+    Six well-known ones are scripted by hand. The rest is chosen, from different servers first, and the queries come
+    out of the descriptions: the first without the words of the name, the second as it stands.
     """
     known = [_known(tools, *entry) for entry in _KNOWN]
     found = [target for target in known if target is not None]
-    if len(found) == len(_KNOWN):
-        return tuple(found)
-    return tuple(_described(tool) for tool in _spread(tools.tools, max(LOADS)))
+    taken = {target.tool.name for target in found}
+    others = [tool for tool in tools.tools if tool.name not in taken]
+    return (*found, *map(_described, _spread(others, max(LOADS) - len(found))))
 
 
 def _known(
     tools: ToolSet, server: str, own: str, said: str, query: str, detour: tuple[str, ...], arguments: Json
 ) -> Target | None:
     tool = tools.find(server, own)
-    return None if tool is None else Target(tool, said, query, detour, arguments)
+    if tool is None:
+        return None
+    fitting = set(as_list(tool.parameters.get("required"))) <= set(arguments)
+    return Target(tool, said, query, detour, arguments if fitting else arguments_for(tool.parameters))
 
 
 def _spread(tools: Sequence[BenchTool], count: int) -> list[BenchTool]:
@@ -166,7 +170,7 @@ def _spread(tools: Sequence[BenchTool], count: int) -> list[BenchTool]:
         if _WORD.search(tool.description):
             groups.setdefault(tool.server, []).append(tool)
     ordered = [sorted(group, key=lambda tool: (len(str(tool.parameters)), tool.name)) for group in groups.values()]
-    step = max(len(ordered) // count, 1)
+    step = max(len(ordered) // max(count, 1), 1)
     ordered = [*ordered[::step], *(group for at, group in enumerate(ordered) if at % step)]
     chosen: list[BenchTool] = []
     while len(chosen) < count and any(ordered):
@@ -230,7 +234,8 @@ _NOTHING = "sommelier zeppelin haiku"
 
 def _long(chosen: Sequence[Target]) -> Plan:
     """Forty turns with long results. The second load shares its message with two real calls, one search floods, one
-    finds nothing; in every other turn a tool that is already loaded is used again."""
+    finds nothing; in every other turn a tool that is already loaded is used again.
+    """
     at = next(turns for count, turns in sorted(_LOAD_AT.items()) if count >= len(chosen))
     starts = dict(zip(at, chosen, strict=False))
     loaded: list[Target] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ from .._json import Json
 from .._policy import Policy
 from .._report import CallReport
 from ._canned import result_text
-from ._drive import Chat, Driver, driver_of
+from ._drive import Chat, Driver, RunTool, driver_of
 from ._plan import Plan
 from ._player import Player
 from ._toolset import BenchTool
@@ -74,18 +76,16 @@ def play(case: Case) -> Played:
     result = Played(case=case)
     client = _client(driver, server, case.policy, result.reports)
     chat = Chat(
-        client, case.model, case.tools, lambda *_: "", echo=case.echo, stream=case.stream, marked=case.marked
+        client, case.model, case.tools, _results(case.plan, 0), echo=case.echo, stream=case.stream, marked=case.marked
     )
     starts: list[tuple[int, int]] = []  # (exchanges, reports) before each call that the program makes
     chat.before_call = lambda: starts.append((len(server.exchanges), len(result.reports)))
     for number, turn in enumerate(case.plan.turns, 1):
-        results = iter(range(1_000))
-        chat.run = lambda name, _arguments, number=number, results=results: result_text(
-            f"{number}/{next(results)}/{name}", _size(case.plan, number)
-        )
+        chat.run = _results(case.plan, number)
         seen = len(server.exchanges)
         try:
-            answer = driver.say(chat, turn.said)
+            with _quiet():
+                answer = driver.say(chat, turn.said)
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises is the finding
             result.problems.append(f"turn {number}: {type(error).__name__}: {error}")
         else:
@@ -100,12 +100,33 @@ def play(case: Case) -> Played:
     return result
 
 
+@contextmanager
+def _quiet() -> Generator[None]:
+    """The emulator's warnings about the waived rule are dropped: it would be one per request."""
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return TOO_MANY not in record.getMessage()
+
+    logger = logging.getLogger("loadpoint.emulator")
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
+
+
 def _client(driver: Driver, server: Any, policy: Policy | None, reports: list[CallReport]) -> Any:
     from .. import emulator
     from .._adapter import wrap
 
     client = driver.client(emulator.http_client(driver.sdk, server))  # type: ignore[arg-type]
     return client if policy is None else wrap(client, policy, on_report=reports.append)
+
+
+def _results(plan: Plan, number: int) -> RunTool:
+    """The program's tools in that turn: every call gets its own canned result."""
+    calls = iter(range(1_000))
+    return lambda name, _: result_text(f"{number}/{next(calls)}/{name}", _size(plan, number))
 
 
 def _size(plan: Plan, number: int) -> int:

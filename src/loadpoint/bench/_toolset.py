@@ -1,4 +1,4 @@
-"""The tools a bench run works with: the embedded ones, files of `tools/list` answers, smaller and larger sets of them."""
+"""The tools a bench run works with: the embedded ones, files of `tools/list` answers, smaller and larger sets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
-from .._json import Json, as_list, as_object
+from .._json import Json, as_object
 
 LONGEST_NAME = 64
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class ToolFileError(Exception):
+class ToolFileError(ValueError):
     """A file of tools that cannot be used; the message names the file and the problem."""
 
 
@@ -47,8 +47,12 @@ class ToolSet:
         return len({tool.server for tool in self.tools})
 
     def find(self, server: str, own: str) -> BenchTool | None:
-        """The tool of that server and name, None if it is not here."""
-        return next((tool for tool in self.tools if (tool.server, tool.own) == (server, own)), None)
+        """The tool of that server and name, whichever way its server spells them; None if it is not here."""
+        spelled = f"{server}_{own}"
+        for tool in self.tools:
+            if (tool.server, tool.own) == (server, own) or tool.own == spelled:
+                return tool
+        return None
 
     def sized(self, count: int, keep: Iterable[BenchTool] = ()) -> ToolSet:
         """A set of exactly `count` tools (or as many as `keep` has): a selection, or all and renamed copies.
@@ -74,7 +78,7 @@ class ToolSet:
 
 def embedded() -> ToolSet:
     """The tools that were written for this project, in alphabetical order of their servers."""
-    folder = files(__package__) / "tools"
+    folder = files(__name__.rpartition(".")[0]) / "tools"
     entries: list[tuple[str, Json]] = []
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         if file.name.endswith(".json"):
@@ -150,7 +154,7 @@ def _named(entries: Sequence[tuple[str, Json]]) -> ToolSet:
             number += 1
             name = f"{base[: LONGEST_NAME - 4]}_{number}"
         taken.add(name)
-        schema = _schema(entry) or {"type": "object", "properties": {}}
+        schema: Json = _schema(entry) or {"type": "object", "properties": {}}
         tools.append(BenchTool(server, own, name, entry.get("description") or "", schema))
     return ToolSet(tuple(tools))
 

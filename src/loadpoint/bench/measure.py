@@ -61,7 +61,8 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One request of a session. `common_tokens` is what it shares with the one before; `broke` says why that is not
-    the whole of it. `cached`, `uncached` and `written` are input tokens by the rule above."""
+    the whole of it. `cached`, `uncached` and `written` are input tokens by the rule above.
+    """
 
     turn: int
     round: int
@@ -134,7 +135,9 @@ def measure(dialect: str, model: str, sent: Sequence[Sent], count: Counter) -> M
         now = parts(dialect, body)
         sizes = [count(part.text) for part in now]
         if before is None:
-            result.first = {name: sum(n for n, part in zip(sizes, now, strict=True) if part.segment == name) for name in SEGMENTS}
+            result.first = {
+                name: sum(n for n, part in zip(sizes, now, strict=True) if part.segment == name) for name in SEGMENTS
+            }
             result.first_bytes = len(item.exchange.raw)
         result.rows.append(_row(item, before, now, sum(sizes), (rule, marked(body)), count))
         before = now
@@ -170,7 +173,9 @@ def _common(before: Sequence[Part], now: Sequence[Part], count: Counter) -> tupl
     shared = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
-            same = next((at for at, pair in enumerate(zip(old.text, new.text, strict=False)) if pair[0] != pair[1]), None)
+            same = next(
+                (at for at, pair in enumerate(zip(old.text, new.text, strict=False)) if pair[0] != pair[1]), None
+            )
             return shared + count(old.text[: same if same is not None else min(len(old.text), len(new.text))]), False
         shared += count(old.text)
     return shared, len(before) <= len(now)

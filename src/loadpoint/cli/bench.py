@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from ..bench import Bench
 
 STDOUT = "-"
 
@@ -29,6 +32,20 @@ def command(
         list[Path] | None,
         typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; may be repeated. Default: built in."),
     ] = None,
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="N,N...", help="Numbers of registered tools. Default: all, once.")
+    ] = "",
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="eager, native, resend or auto; may be repeated.")
+    ] = None,
+    dialect: Annotated[
+        list[str] | None, typer.Option("--dialect", help="openai.chat or anthropic.messages; may be repeated.")
+    ] = None,
+    session: Annotated[str, typer.Option("--session", help="short, long or both.")] = "both",
+    loads: Annotated[int, typer.Option("--loads", help="How many tools a session needs, 1 to 6.")] = 2,
+    catalog_tokens: Annotated[
+        int | None, typer.Option("--catalog-tokens", help="Budget of the catalog; 0: none. Default: the policy's.")
+    ] = None,
     json_out: Annotated[
         str | None,
         typer.Option("--json", metavar="[OUT]", help="Write the result as JSON to OUT (default: standard output)."),
@@ -36,29 +53,52 @@ def command(
 ) -> int:
     """Measure tokens, prefix breaks, rounds and bytes per strategy and dialect. Needs no key and no network."""
     try:
-        return _measure(tools or [], json_out)
+        from .. import bench
+        from ._bench_table import progress_bar
+
+        with progress_bar() as told:
+            result = bench.run(
+                tools or [],
+                sizes=_numbers(sizes),
+                strategies=strategy or [],
+                dialects=dialect or [],
+                session=session,
+                loads=loads,
+                catalog_tokens=catalog_tokens,
+                progress=told,
+            )
+        _write(result, json_out)
     except ModuleNotFoundError as error:
         print(f'loadpoint: bench needs the extra "bench" ({error.name} is not installed)', file=sys.stderr)
         print('  pip install "loadpoint[bench]"', file=sys.stderr)
         return EXIT_USAGE
-
-
-def _measure(tools: list[Path], json_out: str | None) -> int:
-    import json
-
-    from loadpoint import bench
-
-    try:
-        result = bench.run(tools)
     except (OSError, ValueError) as error:
         print(f"loadpoint: {error}", file=sys.stderr)
         return EXIT_USAGE
+    for failure in result.failures:
+        print(f"failed: {failure}", file=sys.stderr)
+    return EXIT_FINDINGS if result.failures else EXIT_OK
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(f"--sizes: {text!r}; expected numbers with commas between them, such as 50,200") from None
+
+
+def _write(result: Bench, json_out: str | None) -> None:
+    import json
+
+    from ._bench_table import show
+
     if json_out is None:
-        bench.show(result)
+        show(result)
+        return
+    text = json.dumps(result.as_json(), indent=2)
+    if json_out == STDOUT:
+        print(text)
     else:
-        text = json.dumps(result, indent=2)
-        if json_out == STDOUT:
-            print(text)
-        else:
-            Path(json_out).write_text(text + "\n", encoding="utf-8")
-    return EXIT_FINDINGS if bench.failures(result) else EXIT_OK
+        Path(json_out).write_text(text + "\n", encoding="utf-8")
+    for note in (f"tokens counted by {result.counter}", *result.notes, *result.verdicts):
+        print(f"note: {note}", file=sys.stderr)

@@ -14,12 +14,15 @@ prompt cache by the service's rules, reports usage, expands tools at their load 
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._answer import Answer, Exchange, Piece, Segments
 from ._core import Emulator
 from ._count import tokens
 from ._script import Call, Called, Move, Script, Shown, Step, Turn
+
+if TYPE_CHECKING:
+    from ._serve import Running
 
 Sdk: TypeAlias = Literal["openai", "anthropic"]
 
@@ -46,9 +49,7 @@ __all__ = [
 _SDK_OF_KEY: dict[str, Sdk] = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
 
 
-def http_client(
-    sdk: Sdk, server: Emulator | None = None, *, asynchronous: bool = False, legacy: bool = False
-) -> Any:
+def http_client(sdk: Sdk, server: Emulator | None = None, *, asynchronous: bool = False, legacy: bool = False) -> Any:
     """An HTTP client for the constructor of an SDK client (`http_client=`) that answers in process.
 
     The SDK keeps its real base_url: whatever host a request names, `server` (a new emulator if None) answers it.
@@ -62,7 +63,7 @@ def http_client(
     return client(server or Emulator(), asynchronous=asynchronous, legacy=legacy)
 
 
-def serve(server: Emulator | None = None) -> Any:
+def serve(server: Emulator | None = None) -> Running:
     """An emulator on a free port of the loopback interface, for `with emulator.serve() as running:`.
 
     `running.url` is its address: a base_url for Anthropic's SDK as it is, for OpenAI's with "/v1" behind it.

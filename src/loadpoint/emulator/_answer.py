@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._json import Json, dumps
 
 
-class ConnectionCut(Exception):
+class ConnectionCutError(Exception):
     """The scripted end of a connection in the middle of a body; the shells turn it into what a client would see."""
 
 
-class Rejected(Exception):
+class RejectedError(Exception):
     """A request that the service refuses: `status`, the error `body` as the dialect words it, and the `rule` broken."""
 
     def __init__(self, status: int, body: Json, *, rule: str | None = None, message: str = "") -> None:
@@ -37,8 +37,8 @@ class Piece:
 class Answer:
     """One HTTP response: `status`, `headers` (lower-case names) and the body in pieces.
 
-    `chunks` plays the pieces with their delays and ends with `ConnectionCut` where the script says so; `achunks` is
-    its asynchronous twin. `exchange` is the record that is told how far the client read.
+    `chunks` plays the pieces with their delays and ends with `ConnectionCutError` where the script says so; `achunks`
+    is its asynchronous twin. `exchange` is the record that is told how far the client read.
     """
 
     status: int
@@ -48,11 +48,11 @@ class Answer:
     exchange: Exchange | None = None
 
     @property
-    def chunks(self) -> Iterator[bytes]:
-        """The body, piece by piece, sleeping as scripted. Raises `ConnectionCut` at the end of a cut answer."""
+    def chunks(self) -> Generator[bytes, None, None]:
+        """The body, piece by piece, sleeping as scripted. Raises `ConnectionCutError` at the end of a cut answer."""
         return self._play()
 
-    def _play(self) -> Iterator[bytes]:
+    def _play(self) -> Generator[bytes, None, None]:
         complete = False
         try:
             for piece in self.pieces:
@@ -61,11 +61,11 @@ class Answer:
                 yield piece.data
             complete = True
             if self.cut:
-                raise ConnectionCut
+                raise ConnectionCutError
         finally:
             self._ended(complete)
 
-    async def achunks(self) -> AsyncIterator[bytes]:
+    async def achunks(self) -> AsyncGenerator[bytes, None]:
         """`chunks` for an event loop."""
         import asyncio
 
@@ -77,7 +77,7 @@ class Answer:
                 yield piece.data
             complete = True
             if self.cut:
-                raise ConnectionCut
+                raise ConnectionCutError
         finally:
             self._ended(complete)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._json import as_list, as_object
 
-_QUOTED = re.compile(r"['\"“‘`]([^'\"”’`]+)['\"”’`]")
+_QUOTED = re.compile("['\"`\u2018\u201c]([^'\"`\u2019\u201d]+)['\"`\u2019\u201d]")
 _CHANNEL = re.compile(r"#[\w-]+")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
 _URL = re.compile(r"https?://\S+")
@@ -22,7 +22,19 @@ _FORMATS = {
     "uuid": "3f2b8c1e-6d4a-4b7f-9a51-0c2d8e7f6a90",
 }
 _CHANNELS = ("channel", "room")
-_PROSE = ("text", "message", "body", "content", "title", "name", "summary", "comment", "subject", "query", "description")
+_PROSE = (
+    "text",
+    "message",
+    "body",
+    "content",
+    "title",
+    "name",
+    "summary",
+    "comment",
+    "subject",
+    "query",
+    "description",
+)
 
 
 def plausible(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -76,9 +88,9 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         for choice in as_list(schema.get(word)):
             if (as_object(choice) or {}).get("type") != "null":
                 return _resolved(as_object(choice) or {}, root)
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return {**schema, "type": next((item for item in as_list(kind) if item != "null"), "null")}
+    kinds = as_list(schema.get("type"))
+    if kinds:
+        return {**schema, "type": next((item for item in kinds if item != "null"), "null")}
     return schema
 
 

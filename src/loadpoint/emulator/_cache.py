@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from os.path import commonprefix
 
 from .._json import Json
 from ._count import tokens
@@ -133,13 +132,25 @@ def _common(known: _Known, ends: Sequence[_End]) -> int:
     for end in ends:
         following = known.next.setdefault(before, {})
         if common is None and end.part.text not in following:
-            shared = max((len(commonprefix([end.part.text, text])) for text in following), default=0)
+            shared = max((_shared(end.part.text, text) for text in following), default=0)
             common = total + (tokens(end.part.text[:shared]) if end.part.segment != "settings" else 0)
         following[end.part.text] = None
         if len(following) > _REMEMBERED_BRANCHES:
             del following[next(iter(following))]
         before, total = end.digest, end.total
     return total if common is None else min(common, ends[-1].total)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts have in common at their start; by halving, because the texts may be long."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _marked(ends: Sequence[_End]) -> list[_End]:

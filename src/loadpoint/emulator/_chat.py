@@ -24,6 +24,7 @@ class Chat:
     """Chat Completions as OpenAI serves it; system messages that carry `tools` as Moonshot does."""
 
     name = "openai.chat"
+    error_event: str | None = None
 
     def route(self, method: str, path: str) -> str | None:
         """The endpoint "create" for */chat/completions, else None."""
@@ -34,7 +35,8 @@ class Chat:
         return "x-request-id", "req_" + ids.text(32).lower()
 
     def error(self, status: int, message: str, violation: Violation | None, request_id: str) -> Json:
-        """An error body."""
+        """An error body; the request id stands in the header only."""
+        del request_id
         kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
         code: str | None = "rate_limit_exceeded" if status == 429 else None
         param: str | None = None
@@ -59,7 +61,7 @@ class Chat:
         parts += [Part("tools", _tool_text(tool)) for tool in tools]
         parts += _message_parts(messages)
         options = as_object(body.get("prompt_cache_options")) or {}
-        shown = tuple(shown for tool in [*tools, *late] if (shown := _shown(tool)) is not None)
+        shown = tuple(item for item in map(_shown, [*tools, *late]) if item is not None)
         choice, allowed = _choice(body)
         return Prompt(
             parts=parts,
@@ -74,10 +76,11 @@ class Chat:
         )
 
     def count(self, asked: Asked, prompt: Prompt) -> Json | None:
-        """This dialect has no counting endpoint."""
+        """None: the dialect has no counting endpoint."""
+        del asked, prompt
         return None
 
-    def play(self, asked: Asked, prompt: Prompt, move: Move, bill: Bill) -> Played:
+    def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """A `chat.completion`, and the `chat.completion.chunk`s that stream it."""
         message, out = _message(asked.ids, move)
         stop = move.stop or ("tool" if move.calls else "end")

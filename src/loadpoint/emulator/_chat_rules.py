@@ -72,10 +72,16 @@ def _tool(at: int, tool: Json, model: str, book: RuleBook) -> Iterator[Broken]:
     for name in function:
         if name not in book.value("chat.unknown_tool_field", kind):
             yield broken("chat.unknown_tool_field", at=at, name=f"{kind}.{name}")
-    name = function.get("name")
-    if not isinstance(name, str):
+    if not isinstance(function.get("name"), str):
         yield broken("chat.tool_shape", at=at, name=f"{kind}.name")
         return
+    yield from _words(at, function, model, book)
+    yield from _schema(at, function["name"], function)
+
+
+def _words(at: int, function: Json, model: str, book: RuleBook) -> Iterator[Broken]:
+    """The name and the description of a function."""
+    name = function["name"]
     if not re.fullmatch(book.value("chat.tool_name_pattern", "pattern"), name):
         yield broken("chat.tool_name_pattern", at=at)
     if len(name) > book.value("chat.tool_name_length", "limit"):
@@ -84,7 +90,6 @@ def _tool(at: int, tool: Json, model: str, book: RuleBook) -> Iterator[Broken]:
     rule = book["chat.tool_description_length"]
     if rule.applies_to(model) and len(description) > rule.values["limit"]:
         yield broken(rule.id, at=at, length=len(description))
-    yield from _schema(at, name, function)
 
 
 def _schema(at: int, name: str, function: Json) -> Iterator[Broken]:
@@ -126,7 +131,9 @@ def _choice(body: Json, tools: Sequence[Any]) -> Iterator[Broken]:
     known = {_name(tool) for tool in tools}
     wanted = [described]
     if described.get("type") == "allowed_tools":
-        wanted = [as_object(tool) or {} for tool in as_list((as_object(described.get("allowed_tools")) or {}).get("tools"))]
+        wanted = [
+            as_object(tool) or {} for tool in as_list((as_object(described.get("allowed_tools")) or {}).get("tools"))
+        ]
     for tool in wanted:
         if _name(tool) not in known:
             yield broken("chat.tool_choice_unknown", name=_name(tool))

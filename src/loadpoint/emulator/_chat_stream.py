@@ -18,9 +18,9 @@ def pieces(reply: Json, *, include_usage: bool) -> tuple[Piece, ...]:
     extra = {"usage": None} if include_usage else {}
     events: list[Any] = []
     for choice in reply["choices"]:
-        for delta in _deltas(choice["message"]):
-            events.append(_choice(envelope, extra, choice["index"], delta, None))
-        events.append(_choice(envelope, extra, choice["index"], {}, choice["finish_reason"]))
+        index = choice["index"]
+        events += [_choice(envelope, extra, index, delta, None) for delta in _deltas(choice["message"])]
+        events.append(_choice(envelope, extra, index, {}, choice["finish_reason"]))
     if include_usage:
         events.append({**envelope, "choices": [], "usage": reply["usage"]})
     return tuple(Piece(sse(event)) for event in [*events, "[DONE]"])
@@ -33,7 +33,7 @@ def _choice(envelope: Json, extra: Json, index: int, delta: Json, finish: str | 
 
 def _deltas(message: Json) -> list[Json]:
     content = message.get("content")
-    calls = message.get("tool_calls") or []
+    calls: list[Json] = message.get("tool_calls") or []
     deltas: list[Json] = [{"role": "assistant", "content": None if calls and not content else "", "refusal": None}]
     deltas += [{"content": step} for step in steps(content or "", _TEXT_STEP)]
     deltas += [{"refusal": step} for step in steps(message.get("refusal") or "", _TEXT_STEP)]

@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .._json import Json, as_object, dumps
-from ._answer import Answer, Exchange, Piece, Rejected, json_piece
+from ._answer import Answer, Exchange, Piece, RejectedError, json_piece, sse
 from ._cache import PromptCache
 from ._dialect import Asked, Dialect, Prompt, dialects
 from ._ids import Ids
 from ._memory import Memory
-from ._rules import Rule, RuleBook, Strictness, Violation, book, rejects
+from ._rules import Rule, RuleBook, Strictness, Violation, book, ignores, rejects
 from ._script import Move, Script, Turn
 
 _log = logging.getLogger("loadpoint.emulator")
@@ -99,7 +99,7 @@ class Emulator:
         header, request_id = dialect.request_id(ids)
         try:
             answer = self._serve(exchange, dialect, ids, request_id)
-        except Rejected as error:
+        except RejectedError as error:
             exchange.error = error.message
             exchange.rule = error.rule
             exchange.reply = error.body
@@ -118,7 +118,7 @@ class Emulator:
         body = _parse(exchange.raw)
         if body is None:
             message = "We could not parse the JSON body of your request."
-            raise Rejected(400, dialect.error(400, message, None, request_id), message=message)
+            raise RejectedError(400, dialect.error(400, message, None, request_id), message=message)
         exchange.request = body
         exchange.stream = exchange.endpoint == "create" and body.get("stream") is True
         asked = Asked(
@@ -145,7 +145,7 @@ class Emulator:
         move = self.script(_turn(dialect, asked, prompt, exchange))
         if move.status != 200:
             return _fault(exchange, dialect, move, request_id)
-        return self._play(exchange, dialect, asked, prompt, move)
+        return self._play(exchange, dialect, asked, prompt, move, request_id)
 
     def _judge(self, exchange: Exchange, dialect: Dialect, asked: Asked, request_id: str) -> None:
         warned: list[str] = []
@@ -154,21 +154,25 @@ class Emulator:
             rule = violation.rule
             if rejects(rule, self.rules, self.ignore):
                 exchange.warnings = tuple(warned)
-                raise Rejected(
+                raise RejectedError(
                     rule.status,
                     dialect.error(rule.status, violation.message, violation, request_id),
                     rule=rule.id,
                     message=violation.message,
                 )
             warned.append(rule.id)
+            if ignores(rule, self.ignore):
+                continue
             _log.warning("request %d breaks %s (%s): %s", exchange.number, rule.id, rule.grade, violation.message)
         exchange.warnings = tuple(warned)
 
-    def _play(self, exchange: Exchange, dialect: Dialect, asked: Asked, prompt: Prompt, move: Move) -> Answer:
+    def _play(
+        self, exchange: Exchange, dialect: Dialect, asked: Asked, prompt: Prompt, move: Move, request_id: str
+    ) -> Answer:
         row = self._book.cache_row(dialect.name, asked.model)
         scope = dumps([dialect.name, _credential(exchange.headers), asked.model, *prompt.scope])
         bill = self._cache.bill(scope, row, prompt.parts, explicit_only=prompt.explicit_only)
-        played = dialect.play(asked, prompt, move, bill)
+        played = dialect.play(asked, move, bill)
         exchange.reply = played.reply
         exchange.cached_tokens = bill.cached
         exchange.written_tokens = bill.writes
@@ -180,6 +184,9 @@ class Emulator:
         else:
             kind, pieces = "application/json", json_piece(played.reply)
         pieces, cut = _cut(pieces, move)
+        if cut and move.stream_error:
+            body = dialect.error(529, move.stream_error, None, request_id)
+            pieces, cut = (*pieces, Piece(sse(body, event=dialect.error_event))), False
         return Answer(200, {"content-type": kind, **move.headers}, _paced(pieces, move), cut)
 
 

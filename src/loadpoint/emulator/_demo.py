@@ -21,11 +21,12 @@ _LOADER = re.compile(r"ToolSearch\w*")
 _HOSTED = re.compile(r"tool_search_tool_(bm25|regex)")
 _LOAD, _CALL = "load_tools", "call_tool"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_STOP = frozenset(
+_STOP_WORDS = (
     "a an and are as at be by can could do does for from good hello hey hi how i in is it me morning my new of on or "
     "our please s so t tell thank thanks that the them then there these this to tool tools use using was we what when "
-    "where which who will with would you your all any some".split()
+    "where which who will with would you your all any some"
 )
+_STOP = frozenset(_STOP_WORDS.split())
 _ENOUGH = 2
 
 
@@ -108,9 +109,7 @@ def _discovers(name: str) -> bool:
 def _callable(turn: Turn) -> list[Shown]:
     """Visible tools that do something, as far as the request allows them."""
     return [
-        tool
-        for tool in turn.tools
-        if not _discovers(tool.name) and (turn.allowed is None or tool.name in turn.allowed)
+        tool for tool in turn.tools if not _discovers(tool.name) and (turn.allowed is None or tool.name in turn.allowed)
     ]
 
 
@@ -131,7 +130,9 @@ def _answer(turn: Turn) -> Move:
 
 def _forced(turn: Turn) -> Move:
     tool = turn.tool(turn.choice) or Shown(turn.choice)
-    return Move(calls=[(tool.name, _query(turn.text) if _discovers(tool.name) else plausible(tool.parameters, turn.text))])
+    return Move(
+        calls=[(tool.name, _query(turn.text) if _discovers(tool.name) else plausible(tool.parameters, turn.text))]
+    )
 
 
 def _required(turn: Turn) -> Move:
@@ -152,7 +153,9 @@ def _search(turn: Turn, query: str, names: Sequence[str]) -> Move | None:
         if _LOADER.fullmatch(tool.name):
             return Move(calls=[(tool.name, _query(query))])
         if tool.name == _LOAD:
-            return Move(calls=[(_LOAD, {"tools": [name for name in names if name in tool.description], "query": query})])
+            return Move(
+                calls=[(_LOAD, {"tools": [name for name in names if name in tool.description], "query": query})]
+            )
         if _HOSTED.fullmatch(tool.name):
             return _hosted(turn, tool.name, query, names)
     return None
@@ -171,10 +174,9 @@ def _hosted(turn: Turn, name: str, query: str, names: Sequence[str]) -> Move:
         {"type": "server_tool_use", "id": id_, "name": name, "input": {key: query}, "caller": {"type": "direct"}},
         {"type": "tool_search_tool_result", "tool_use_id": id_, "content": result},
     ]
-    calls: list[Call] = []
-    for tool in _declared(turn):
-        if tool.name in found[:1]:
-            calls.append((tool.name, plausible(tool.parameters, turn.text)))
+    calls: list[Call] = [
+        (tool.name, plausible(tool.parameters, turn.text)) for tool in _declared(turn) if tool.name in found[:1]
+    ]
     return Move(blocks=blocks, calls=calls, text="" if calls else "I found no tool for that.")
 
 

@@ -1,4 +1,4 @@
-"""What a dialect is to the emulator, and the registry of dialects. A new API shape is a new file with one entry here."""
+"""What a dialect is to the emulator, and the registry: a new API shape is a new file with one entry here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .._json import Json
-from ._answer import Piece, Rejected, Segments
+from ._answer import Piece, RejectedError, Segments
 from ._cache import Bill, Part
 from ._ids import Ids
 from ._rules import Broken, RuleBook, Violation
@@ -81,6 +81,8 @@ class Dialect(Protocol):
     """One API shape, as pure functions over JSON (the state they need is in `Asked.memory`)."""
 
     name: str
+    error_event: str | None
+    """The name of the event that carries an error inside a stream."""
 
     def route(self, method: str, path: str) -> str | None:
         """The endpoint that the dialect serves there, or None."""
@@ -95,7 +97,7 @@ class Dialect(Protocol):
         ...
 
     def resolve(self, asked: Asked) -> None:
-        """Completes the body with what the server holds. Raises `Rejected`."""
+        """Completes the body with what the server holds. Raises `RejectedError`."""
         ...
 
     def check(self, asked: Asked) -> Iterable[Broken]:
@@ -110,7 +112,7 @@ class Dialect(Protocol):
         """The reply of an endpoint that runs no model, or None where the model runs."""
         ...
 
-    def play(self, asked: Asked, prompt: Prompt, move: Move, bill: Bill) -> Played:
+    def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """The reply that `move` makes."""
         ...
 
@@ -123,4 +125,4 @@ def dialects() -> tuple[Dialect, ...]:
     return (Chat(), Messages())
 
 
-__all__ = ["Asked", "Dialect", "Played", "Prompt", "Rejected", "dialects"]
+__all__ = ["Asked", "Dialect", "Played", "Prompt", "RejectedError", "dialects"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from ._answer import Answer, ConnectionCut
+from ._answer import Answer, ConnectionCutError
 from ._core import Emulator
 
 _CUT = "peer closed connection without sending complete message body (incomplete chunked read)"
@@ -35,11 +35,11 @@ def transport(server: Emulator, *, legacy: bool = False) -> Any:
         def __iter__(self) -> Iterator[bytes]:
             try:
                 yield from self._chunks
-            except ConnectionCut:
+            except ConnectionCutError:
                 raise library.RemoteProtocolError(_CUT, request=self._request) from None
 
         def close(self) -> None:
-            self._chunks.close()  # type: ignore[attr-defined]
+            self._chunks.close()
 
     class Transport(library.BaseTransport):  # type: ignore[misc, name-defined]
         emulator = server
@@ -65,11 +65,11 @@ def async_transport(server: Emulator, *, legacy: bool = False) -> Any:
             try:
                 async for chunk in self._chunks:
                     yield chunk
-            except ConnectionCut:
+            except ConnectionCutError:
                 raise library.RemoteProtocolError(_CUT, request=self._request) from None
 
         async def aclose(self) -> None:
-            await self._chunks.aclose()  # type: ignore[attr-defined]
+            await self._chunks.aclose()
 
     class Transport(library.AsyncBaseTransport):  # type: ignore[misc, name-defined]
         emulator = server

@@ -17,8 +17,11 @@ class Held:
 
 @dataclass(slots=True)
 class Memory:
-    """The state of one emulator. `issued` maps the id of a call to the thinking blocks that came with it, `bound` a
-    thinking signature to the digest of the prompt that it was made for, `held` a reply id to its conversation."""
+    """The state of one emulator.
+
+    `issued` maps the id of a call to the thinking blocks that came with it, `bound` a thinking signature to the digest
+    of the prompt that it was made for, `held` a reply id to its conversation.
+    """
 
     issued: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     bound: dict[str, str] = field(default_factory=dict[str, str])

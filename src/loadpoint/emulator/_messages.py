@@ -1,4 +1,4 @@
-"""The dialect `anthropic.messages`: POST */v1/messages, /count_tokens, /batches; Vertex and Bedrock paths of the same."""
+"""The dialect `anthropic.messages`: POST */v1/messages, /count_tokens, /batches; also on Vertex and Bedrock paths."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class Messages:
     """The Messages API as Anthropic serves it."""
 
     name = "anthropic.messages"
+    error_event: str | None = "error"
 
     def route(self, method: str, path: str) -> str | None:
-        """ "create", "count_tokens" or "batches"."""
+        """One of "create", "count_tokens", "batches", or None."""
         if method != "POST":
             return None
-        head, found, tail = path.partition("/v1/messages")
+        _, found, tail = path.partition("/v1/messages")
         if found and tail in _ENDPOINTS:
             return _ENDPOINTS[tail]
         return "create" if _MODEL_PATH.search(path) else None
@@ -81,7 +82,7 @@ class Messages:
             return {"input_tokens": prompt.segments.total}
         return _batch(asked) if asked.endpoint == "batches" else None
 
-    def play(self, asked: Asked, prompt: Prompt, move: Move, bill: Bill) -> Played:
+    def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """A message, and the events that stream it."""
         content, raw = _content(asked, move)
         stop = move.stop or ("refusal" if move.refusal else "tool" if move.calls else "end")
@@ -96,6 +97,8 @@ class Messages:
             "stop_reason": stop,
             "stop_sequence": None,
             "stop_details": _stop_details(stop, move),
+            "container": None,
+            "diagnostics": None,
             "usage": _usage(bill, out, move),
             **move.message,
         }
@@ -194,5 +197,3 @@ def _batch(asked: Asked) -> Json:
         "cancel_initiated_at": None,
         "results_url": None,
     }
-
-

@@ -32,12 +32,6 @@ def check(asked: Asked) -> Iterator[Broken]:
     yield from _markers(asked.body, asked.book)
 
 
-def betas(asked: Asked) -> set[str]:
-    """The beta headers of a request (in the body on Bedrock and Vertex)."""
-    named = {part.strip() for part in asked.headers.get("anthropic-beta", "").split(",")}
-    return named | {str(part) for part in as_list(asked.body.get("anthropic_beta"))}
-
-
 def _batch(asked: Asked) -> Iterator[Broken]:
     entries = as_list(asked.body.get("requests"))
     if not entries:
@@ -59,6 +53,9 @@ def _parameters(asked: Asked) -> Iterator[Broken]:
     for name in body:
         if name not in asked.book.value("messages.unknown_parameter", "known"):
             yield broken("messages.unknown_parameter", name=name)
+    thinking = as_object(body.get("thinking")) or {}
+    if thinking.get("type") == "enabled" and asked.book["messages.thinking_type_removed"].applies_to(asked.model):
+        yield broken("messages.thinking_type_removed")
     for block in blocks_of(body.get("system")):
         if block.get("type") == "text" and not block.get("text"):
             yield broken("messages.empty_system_text")
@@ -68,7 +65,7 @@ def _thread(asked: Asked) -> Iterator[Broken]:
     thread = as_object(asked.body.get("thread"))
     if thread is None:
         return
-    if asked.book.value("messages.thread_header", "beta") not in betas(asked):
+    if asked.book.value("messages.thread_header", "beta") not in _messages_transcript.betas(asked):
         yield broken("messages.thread_header")
     if thread.get("type") != "continue":
         return
@@ -99,38 +96,39 @@ def _tools(tools: Sequence[Json], asked: Asked) -> Iterator[Broken]:
 
 
 def _tool(at: int, tool: Json, asked: Asked) -> Iterator[Broken]:
-    book = asked.book
     if tool.get("type") in (None, "custom"):
-        for name in ("name", "input_schema"):
-            if tool.get(name) is None:
-                yield broken("messages.tool_field_required", at=at, name=name)
-        for name in tool:
-            if name not in book.value("messages.unknown_tool_field", "known"):
-                yield broken("messages.unknown_tool_field", at=at, name=name)
-        if not re.fullmatch(book.value("messages.tool_name", "pattern"), str(tool.get("name"))):
-            yield broken("messages.tool_name", at=at)
-        if tool.get("input_schema") is not None and (as_object(tool["input_schema"]) or {}).get("type") != "object":
-            yield broken("messages.tool_schema", at=at)
+        yield from _custom(at, tool, asked.book)
     elif str(tool["type"]).startswith("tool_search_tool") and not is_search_tool(tool):
         kind = str(tool["type"])
         yield broken("messages.tool_search_name", at=at, type=kind, name=re.sub(r"_\d{8}$", "", kind))
     if tool.get("defer_loading") is True:
         if tool.get("cache_control") is not None:
             yield broken("messages.defer_with_cache_control", name=tool.get("name"))
-        if book["messages.defer_unsupported_model"].applies_to(asked.model):
+        if asked.book["messages.defer_unsupported_model"].applies_to(asked.model):
             yield broken("messages.defer_unsupported_model", at=at)
+
+
+def _custom(at: int, tool: Json, book: RuleBook) -> Iterator[Broken]:
+    """A tool of the caller's own."""
+    for name in ("name", "input_schema"):
+        if tool.get(name) is None:
+            yield broken("messages.tool_field_required", at=at, name=name)
+    for name in tool:
+        if name not in book.value("messages.unknown_tool_field", "known"):
+            yield broken("messages.unknown_tool_field", at=at, name=name)
+    if not re.fullmatch(book.value("messages.tool_name", "pattern"), str(tool.get("name"))):
+        yield broken("messages.tool_name", at=at)
+    if tool.get("input_schema") is not None and (as_object(tool["input_schema"]) or {}).get("type") != "object":
+        yield broken("messages.tool_schema", at=at)
 
 
 def _choice(asked: Asked, tools: Sequence[Json]) -> Iterator[Broken]:
     choice = as_object(asked.body.get("tool_choice"))
-    if choice is None:
+    kind = None if choice is None else choice.get("type")
+    if choice is None or kind not in ("any", "tool"):
         return
-    if not tools:
+    if kind == "any" and not tools:
         yield broken("messages.tool_choice_without_tools")
-        return
-    kind = choice.get("type")
-    if kind not in ("any", "tool"):
-        return
     if asked.book["messages.tool_choice_unsupported"].applies_to(asked.model):
         yield broken("messages.tool_choice_unsupported")
     thinking = as_object(asked.body.get("thinking")) or {}

@@ -19,7 +19,7 @@ def pieces(reply: Json, raw: Mapping[int, str]) -> tuple[Piece, ...]:
 
 def _events(reply: Json, raw: Mapping[int, str]) -> Iterator[Json]:
     start_usage = {**reply["usage"], "output_tokens": min(1, reply["usage"].get("output_tokens", 1))}
-    opened = {"content": [], "stop_reason": None, "stop_details": None, "usage": start_usage}
+    opened: Json = {"content": [], "stop_reason": None, "stop_details": None, "usage": start_usage}
     yield {"type": "message_start", "message": {**reply, **opened}}
     for index, block in enumerate(reply["content"]):
         shown, deltas = _block(block, raw.get(index))

@@ -18,9 +18,9 @@ def check(asked: Asked) -> Iterator[Broken]:
     messages = [as_object(message) or {} for message in as_list(asked.body.get("messages"))]
     for at, message in enumerate(messages):
         for index, block in enumerate(blocks_of(message.get("content"))):
-            if block.get("type") == "thinking":
-                if not valid(str(block.get("thinking")), str(block.get("signature"))):
-                    yield broken("messages.thinking_signature", at=at, block=index)
+            signed = valid(str(block.get("thinking")), str(block.get("signature")))
+            if block.get("type") == "thinking" and not signed:
+                yield broken("messages.thinking_signature", at=at, block=index)
     yield from _latest_turn(messages, asked)
     yield from _bound(messages, asked)
 

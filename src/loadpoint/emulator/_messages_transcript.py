@@ -27,6 +27,12 @@ def check(asked: Asked) -> Iterator[Broken]:
     yield from _references(messages, asked)
 
 
+def betas(asked: Asked) -> set[str]:
+    """The beta headers of a request (in the body on Bedrock and Vertex)."""
+    named = {part.strip() for part in asked.headers.get("anthropic-beta", "").split(",")}
+    return named | {str(part) for part in as_list(asked.body.get("anthropic_beta"))}
+
+
 def loaded(body: Json) -> tuple[str, ...]:
     """The names of the tools that the transcript loads."""
     return prompt(body).loaded
@@ -42,12 +48,16 @@ def _message(at: int, message: Json, last: bool, book: RuleBook) -> Iterator[Bro
         if name not in fields[role]:
             yield broken("messages.unknown_message_field", at=at, name=name)
     content = message.get("content")
-    if not content and not (last and role == "assistant" and content is not None):
+    settings_only = role == "system" and message.get("output_config") is not None
+    if not content and not settings_only and not (last and role == "assistant" and content is not None):
         yield broken("messages.empty_content", at=at)
     if last and role == "assistant" and _text(content) != _text(content).rstrip():
         yield broken("messages.trailing_whitespace")
-    for index, block in enumerate(blocks_of(content) if content else []):
+    blocks = blocks_of(content) if content else []
+    for index, block in enumerate(blocks):
         yield from _block(at, index, role, block, book)
+    if role == "assistant" and blocks and blocks[-1].get("type") == "thinking":
+        yield broken("messages.thinking_last", at=at)
 
 
 def _text(content: object) -> str:
@@ -69,21 +79,29 @@ def _block(at: int, index: int, role: str, block: Json, book: RuleBook) -> Itera
             yield broken("messages.cache_control_on_thinking", at=at, block=index, type=kind)
         elif known is not None and name not in known:
             yield broken("messages.unknown_block_field", at=at, block=index, type=kind, name=name)
-    if kind == "text" and not block.get("text"):
-        yield broken("messages.empty_text")
+    if kind == "text" and not str(block.get("text") or "").strip():
+        yield broken("messages.blank_text" if block.get("text") else "messages.empty_text")
     if kind in ("tool_use", "server_tool_use"):
-        rule = "messages.server_tool_use_id" if kind == "server_tool_use" else "messages.tool_use_id"
-        if not re.fullmatch(book.value(rule, "pattern"), str(block.get("id"))):
-            yield broken(rule, at=at, block=index, type=kind)
-        if as_object(block.get("input")) is None:
-            yield broken("messages.tool_use_input", at=at, block=index, type=kind)
+        yield from _call(at, index, block, book)
     if kind == "tool_result":
         yield from _result(at, index, block, book)
 
 
+def _call(at: int, index: int, block: Json, book: RuleBook) -> Iterator[Broken]:
+    kind = block["type"]
+    rule = "messages.server_tool_use_id" if kind == "server_tool_use" else "messages.tool_use_id"
+    if not re.fullmatch(book.value(rule, "pattern"), str(block.get("id"))):
+        yield broken(rule, at=at, block=index, type=kind)
+    if as_object(block.get("input")) is None:
+        yield broken("messages.tool_use_input", at=at, block=index, type=kind)
+    caller = as_object(block.get("caller"))
+    if caller is not None and caller.get("type") not in book.value("messages.caller", "known"):
+        yield broken("messages.caller", at=at, block=index, type=caller.get("type"))
+
+
 def _result(at: int, index: int, block: Json, book: RuleBook) -> Iterator[Broken]:
     content = block.get("content")
-    if isinstance(content, list) and not content:
+    if content == []:
         yield broken("messages.result_empty_list", at=at, block=index)
     kinds = [str((as_object(item) or {}).get("type")) for item in as_list(content)]
     known = book.value("messages.result_item_type", "known")
@@ -123,8 +141,6 @@ def _system_messages(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]
 
 
 def _change(at: int, index: int, block: Json, before: Sequence[Json], asked: Asked) -> Iterator[Broken]:
-    from ._messages_rules import betas
-
     if asked.book["messages.tool_change_unsupported"].applies_to(asked.model):
         yield broken("messages.tool_change_unsupported", at=at, block=index)
     tool = as_object(block.get("tool")) or {}
@@ -153,22 +169,7 @@ def _pairs(messages: Sequence[Json]) -> Iterator[Broken]:
     open_ids: list[str] = []
     for at, message in enumerate(messages):
         blocks = blocks_of(message.get("content"))
-        results = [(index, block) for index, block in enumerate(blocks) if block.get("type") == "tool_result"]
-        answered = [str(block.get("tool_use_id")) for _, block in results]
-        for index, block in results:
-            id_ = str(block.get("tool_use_id"))
-            if id_.startswith("srvtoolu_"):
-                yield broken("messages.tool_result_for_server_tool", at=at, block=index, id=id_)
-            elif id_ not in open_ids:
-                yield broken("messages.tool_result_orphan", at=at, block=index, id=id_)
-        if len(set(answered)) < len(answered):
-            twice = next(id_ for id_ in answered if answered.count(id_) > 1)
-            yield broken("messages.tool_result_duplicate", at=at, block=results[-1][0], id=twice)
-        missing = [id_ for id_ in open_ids if id_ not in answered]
-        if missing:
-            yield broken("messages.tool_use_unanswered", at=at - 1, ids=", ".join(missing))
-        elif open_ids and [index for index, _ in results] != list(range(len(results))):
-            yield broken("messages.tool_result_first", at=at - 1, ids=", ".join(open_ids))
+        yield from _answers(at, blocks, open_ids)
         open_ids = []
         for index, block in enumerate(blocks):
             if block.get("type") == "tool_use":
@@ -178,6 +179,28 @@ def _pairs(messages: Sequence[Json]) -> Iterator[Broken]:
                 seen.add(str(block.get("id")))
     if open_ids:
         yield broken("messages.tool_use_unanswered", at=len(messages) - 1, ids=", ".join(open_ids))
+
+
+def _answers(at: int, blocks: Sequence[Json], open_ids: Sequence[str]) -> Iterator[Broken]:
+    """The results in the message after a turn that made the calls `open_ids`."""
+    results = [(index, str(block.get("tool_use_id"))) for index, block in enumerate(blocks) if _is_result(block)]
+    answered = [id_ for _, id_ in results]
+    for index, id_ in results:
+        if id_.startswith("srvtoolu_"):
+            yield broken("messages.tool_result_for_server_tool", at=at, block=index, id=id_)
+        elif id_ not in open_ids:
+            yield broken("messages.tool_result_orphan", at=at, block=index, id=id_)
+        elif answered.count(id_) > 1:
+            yield broken("messages.tool_result_duplicate", at=at, block=index, id=id_)
+    missing = [id_ for id_ in open_ids if id_ not in answered]
+    if missing:
+        yield broken("messages.tool_use_unanswered", at=at - 1, ids=", ".join(missing))
+    elif open_ids and [index for index, _ in results] != list(range(len(results))):
+        yield broken("messages.tool_result_first", at=at - 1, ids=", ".join(open_ids))
+
+
+def _is_result(block: Json) -> bool:
+    return block.get("type") == "tool_result"
 
 
 def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
@@ -202,8 +225,10 @@ def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
 
 
 def _pending(messages: Sequence[Json], at: int) -> bool:
-    """Whether the service itself still has to run the server tools of this turn: a paused turn, or one whose client
-    calls are being answered now."""
+    """Whether the service itself still has to run the server tools of this turn.
+
+    So it is with a paused turn, and with one whose client calls are being answered now.
+    """
     following = messages[at + 1 :]
     if not following:
         return True

@@ -104,9 +104,14 @@ class RuleBook:
         raise LookupError(f"no cache row of {dialect} matches {model!r}; the last row of a dialect must be '*'")
 
 
+def ignores(rule: Rule, ignored: Iterable[str]) -> bool:
+    """Whether `rule` is among the ids (or fnmatch patterns) in `ignored`."""
+    return any(fnmatchcase(rule.id, pattern) for pattern in ignored)
+
+
 def rejects(rule: Rule, strictness: Strictness, ignored: Iterable[str]) -> bool:
     """Whether breaking `rule` is an error under `strictness`, given the ids (or fnmatch patterns) that are ignored."""
-    if strictness == "off" or any(fnmatchcase(rule.id, pattern) for pattern in ignored):
+    if strictness == "off" or ignores(rule, ignored):
         return False
     return strictness == "all" or rule.grade != "assumed"
 

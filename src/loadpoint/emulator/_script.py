@@ -88,7 +88,8 @@ class Move:
     sent before everything else. `stop` overrides the reason: "end", "tool", "max_tokens", "refusal",
     "content_filter", "pause_turn", or the provider's own word. `usage` overrides usage fields. A `status` other than
     200 is an error with `error` as its body (or `text` as its message). `cut_events` / `cut_bytes` end the
-    connection after so many events or bytes; `delay` and `pace` are the seconds before the first byte and between
+    connection after so many events or bytes; with `stream_error` the stream ends with an error event of that message
+    instead. `delay` and `pace` are the seconds before the first byte and between
     pieces; `headers` are added to the response.
     """
 
@@ -105,6 +106,7 @@ class Move:
     error: Json | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     cut_events: int | None = None
+    stream_error: str = ""
     cut_bytes: int | None = None
     delay: float = 0.0
     pace: float = 0.0
@@ -121,7 +123,7 @@ class Move:
         return cls(status=status, text=message, headers=headers, **rest)
 
     def but(self, **changes: Any) -> Move:
-        """This move with some fields changed."""
+        """The same move with some fields changed."""
         return replace(self, **changes)
 
 

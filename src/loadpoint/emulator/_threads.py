@@ -10,8 +10,10 @@ _HELD = ("system", "tools")
 
 
 def resolve(asked: Asked) -> None:
-    """Puts the held history before the messages of a request that continues a thread. What cannot be continued is
-    left as it is, and the rules reject it."""
+    """Puts the held history before the messages of a request that continues a thread.
+
+    What cannot be continued is left as it is, and the rules reject it.
+    """
     thread = as_object(asked.body.get("thread")) or {}
     held = asked.memory.held.get(str(thread.get("previous_message_id")))
     if thread.get("type") != "continue" or held is None or held.continued:

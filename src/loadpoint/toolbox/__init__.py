@@ -8,7 +8,7 @@ from typing import Any
 from .._adapter import dialects
 from .._clean import plain
 from .._dialect import Outcome
-from .._json import Json, dumps
+from .._json import Json, as_object
 from .._loader import LoaderQuery, answer, parse_arguments
 from .._policy import Policy
 from .._search import Match, ToolIndex
@@ -47,14 +47,17 @@ class Toolbox:
         or a tool result block. `loaded` are names already loaded, which are then not loaded again. Raises
         `PolicyError` for something that is no tool call.
         """
-        wire = plain(call)
-        for dialect in dialects() if isinstance(wire, dict) else ():
-            view = dialect.call(wire)
+        wire = as_object(plain(call))
+        for dialect in dialects() if wire is not None else ():
+            view = dialect.call(wire or {})
             if view is not None:
                 query = parse_arguments(view.arguments)
-                failed = isinstance(query, str)
-                return dialect.result(view, Outcome(query if failed else self._found(query, loaded), failed=failed))
-        raise PolicyError(f"Toolbox.answer: {type(call).__name__} is no tool call; allowed: one from a reply, or its dict")
+                if isinstance(query, str):
+                    return dialect.result(view, Outcome(query, failed=True))
+                return dialect.result(view, Outcome(self._found(query, loaded)))
+        raise PolicyError(
+            f"Toolbox.answer: {type(call).__name__} is no tool call; allowed: one from a reply, or its dict"
+        )
 
     def _found(self, query: LoaderQuery, loaded: Collection[str]) -> str:
         resident = [tool for tool in self.tools if not self.policy.defers(tool.name)]
@@ -75,8 +78,9 @@ def _tool(tool: Tool | Json, at: int) -> Tool:
     if isinstance(tool, Tool):
         return tool
     for dialect in dialects():
-        found = dialect.tool(tool) if isinstance(tool, dict) else None
+        wire = as_object(tool)
+        found = dialect.tool(wire) if wire is not None else None
         if found is not None:
             return found
-    text = dumps(tool)[:80] if isinstance(tool, dict) else repr(tool)[:80]
-    raise PolicyError(f"Toolbox.tools[{at}]: {text} is no tool; allowed: loadpoint.Tool or a wire definition")
+    allowed = "loadpoint.Tool or a wire definition"
+    raise PolicyError(f"Toolbox.tools[{at}]: {repr(tool)[:80]} is no tool; allowed: {allowed}")

@@ -1,0 +1,232 @@
+"""How a request becomes a call: one decision after the other, each with its reason."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from . import _prices
+from ._capability import Capability, capability
+from ._catalog import catalog
+from ._compose import Composer
+from ._dialect import Dialect, Held
+from ._engine import Call, Plan, Request
+from ._json import Json, digest
+from ._ledger import InProcessLedger, Record, State
+from ._loaded import evidence
+from ._loader import loader_description, loader_schema
+from ._passing import Passing
+from ._policy import Policy
+from ._registry import Registry, build
+from ._replay import Replayer, Transcript, group_level, record_key
+from ._reporting import call_report, passing_report
+from ._strategy import Choice as Chosen
+from ._strategy import choose
+from ._tokens import estimate
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+log = logging.getLogger("loadpoint")
+OFF = "off"
+
+
+class Beginning:
+    """One request of a known dialect, on its way to a call. `kind` is create, count or batch."""
+
+    def __init__(self, session: Session, dialect: Dialect, kind: str, request: Request, policy: Policy) -> None:
+        self.session = session
+        self.dialect = dialect
+        self.kind = kind
+        self.request = request
+        self.policy = policy
+        self.model = str(request.body.get("model") or "")
+        self.place = policy.endpoint or request.base_url
+        self.scope = _scope(dialect, request)
+
+    def call(self) -> Call | Passing | None:
+        """The call that drives the request; None to send it as it is."""
+        if self.request.headers.get("x-loadpoint", "").strip().lower() == OFF:
+            return self._as_it_came("switched off for this request")
+        if self.kind == "batch":
+            return self._as_it_came(None)
+        held = self.dialect.held(self.request.body)
+        tools = self.dialect.tools(self.request.body)
+        if not tools:
+            if held is None or held.previous is None:
+                return self._as_it_came(None)
+            return self._resumed(held.previous)
+        obstacle = self.dialect.obstacle(self.request.body)
+        if obstacle is not None:
+            return self._as_it_came(obstacle)
+        registry = self.session.registry(self.dialect, tools, self.policy)
+        if registry.fault is not None:
+            log.warning("tools are passed through: %s", registry.fault)
+            return self._as_it_came(registry.fault, warnings=(registry.fault,))
+        return self._planned(registry, held)
+
+    def _planned(self, registry: Registry, held: Held | None) -> Call | Passing | None:
+        replayer = Replayer(self.dialect, self.session.reader(self.dialect), self.session.ledger, self.scope)
+        messages = self.dialect.messages(self.request.body)
+        transcript = replayer.replay(messages, loader=registry.loader)
+        state = _state(transcript)
+        if not registry.deferred and (state is None or state.strategy == "eager"):
+            return self._as_it_came("no tool is deferred", registry)
+        chosen = self._choose(registry, transcript)
+        if held is not None and chosen.strategy == "resend":
+            reason = "the server holds this conversation's tools, and the model takes no native form"
+            return self._as_it_came(reason, registry)
+        if chosen.strategy == "eager":
+            return self._eager(registry, transcript, chosen)
+        native = chosen.strategy == "native"
+        if transcript.turns and native != (state is not None and state.strategy == "native"):
+            transcript = replayer.replay(messages, loader=registry.loader, native=native)
+        return self._driven(self._plan(registry, transcript, chosen, threaded=held is not None), self.request)
+
+    def _driven(self, plan: Plan, request: Request) -> Call | Passing:
+        call = Call(self.session, request, plan)
+        if self.kind == "count":
+            report = call_report(call)
+            return Passing(self.session, request, self.dialect, call.body, report=report, exchange=False)
+        if not call.streaming:
+            for paid in self.session.paid_rounds(call):
+                call.feed(paid.reply, request_id=paid.request_id)
+        return call
+
+    @property
+    def able(self) -> Capability:
+        """What the model takes here."""
+        return capability(self.model, self.dialect.name, self.place)
+
+    def _choose(self, registry: Registry, transcript: Transcript) -> Chosen:
+        state = _state(transcript)
+        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        return choose(
+            policy=self.policy,
+            capability=self.able,
+            deferrable_tokens=registry.deferred_tokens,
+            resident_tokens=registry.resident_tokens,
+            deferrable_count=len(registry.deferred),
+            cache_rule=_prices.cache_rule(self.model, self.dialect.name, self.place),
+            pinned=state.strategy if state else None,
+            pinned_load_point=state.load_point if state else None,
+            evidence=any(proof.why == "search" for proof in proofs),
+            marked=registry.marked,
+            resident_count=len(registry.residents),
+            context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
+            renders=self.dialect.renders,
+        )
+
+    def _plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
+        known = _state(transcript)
+        if known is not None and (known.strategy == "eager" or known.loader in registry.by_name):
+            known = None
+        text = known.catalog if known else catalog(registry.deferred_tools, self.policy.catalog_tokens)
+        point = self.able.point(chosen.load_point)
+        composer = Composer(
+            self.dialect,
+            registry,
+            self._loader(registry, known, text),
+            native=chosen.strategy == "native",
+            declare_all=threaded or (point is not None and point.declare == "all"),
+        )
+        choice = self.dialect.choice(self.request.body)
+        named = choice.names if choice.mode == "named" else ()
+        unread = [f"the ledger could not be read ({transcript.failed})"] if transcript.failed else []
+        return Plan(
+            policy=self.policy,
+            dialect=self.dialect,
+            registry=registry,
+            composer=composer,
+            transcript=transcript,
+            state=known if transcript.exact else None,
+            strategy=chosen.strategy,
+            load_point=chosen.load_point,
+            reason=chosen.reason,
+            catalog=text,
+            choice=choice,
+            forced=tuple(name for name in named if registry.is_deferred(name)),
+            warnings=[*registry.warnings, *unread],
+            scope=self.scope,
+            betas=point.betas if point else (),
+            threaded=threaded,
+        )
+
+    def _loader(self, registry: Registry, known: State | None, text: str) -> Json:
+        for tool in known.tools if known else ():
+            if known is not None and self.dialect.tool_name(tool) == known.loader:
+                return self.dialect.definition(tool, deferred=False)
+        listed = text if self.policy.catalog == "tool" else ""
+        return self.dialect.loader(registry.loader, loader_description(listed), loader_schema())
+
+    # -- conversations that the server holds ---------------------------------------------------------------------
+
+    def _resumed(self, previous: str) -> Call | Passing | None:
+        """A request that brings only new messages: everything else is known from the reply that it continues."""
+        record = self.session.find(digest(self.scope, "reply", previous))
+        if record is None or record.reply_id is None or record.state.strategy != "native":
+            return self._as_it_came("the conversation that this request continues is not known")
+        state = record.state
+        registry = build(self.dialect, state.tools, self.policy, skip=state.loader)
+        chosen = Chosen(state.strategy, state.load_point, state.reason)
+        given = self.dialect.messages(self.request.body)
+        messages = [*self.dialect.join(record.pending, given[0] if given else None), *given[1:]]
+        nothing = InProcessLedger()
+        replayer = Replayer(self.dialect, self.session.reader(self.dialect), nothing, self.scope)
+        transcript = replayer.replay(messages, loader=state.loader, native=True)
+        transcript.record, transcript.exact, transcript.turns = record, True, 1
+        body = self.dialect.continued(self.request.body, record.reply_id, transcript.messages)
+        plan = self._plan(registry, transcript, chosen, threaded=True)
+        plan.held_loaded = state.loaded
+        return self._driven(plan, replace(self.request, body=body))
+
+    # -- calls that are left alone -------------------------------------------------------------------------------
+
+    def _as_it_came(
+        self, reason: str | None, registry: Registry | None = None, *, warnings: tuple[str, ...] = ()
+    ) -> Passing | None:
+        """The request with our own items out of its history; None where it has none and there is nothing to report."""
+        body = self._without_ours()
+        if body is self.request.body and reason is None:
+            return None
+        report = passing_report(reason or "there is nothing to defer", registry, warnings=warnings)
+        expected = self.kind == "create"
+        return Passing(self.session, self.request, self.dialect, body, report=report, exchange=expected)
+
+    def _eager(self, registry: Registry, transcript: Transcript, chosen: Chosen) -> Passing:
+        """Everything is sent, and the conversation is remembered as one that began so."""
+
+        def remember(_: Passing, reply: Json) -> None:
+            system = digest(self.dialect.system(self.request.body))
+            state = State("eager", None, chosen.reason, "", "", (), (), (), system)
+            view = self.dialect.view(self.dialect.assistant(reply, ()))
+            level = group_level([*transcript.prefill_views, view])
+            chain = digest(transcript.chain, level)
+            record = Record(chain, transcript.sent_before, (), (), state)
+            self.session.add(record_key(self.scope, transcript.window, level), record)
+
+        report = passing_report(chosen.reason, registry, warnings=registry.warnings)
+        expected = self.kind == "create"
+        return Passing(
+            self.session,
+            self.request,
+            self.dialect,
+            self._without_ours(),
+            report=report,
+            exchange=expected,
+            finish=remember if expected else None,
+        )
+
+    def _without_ours(self) -> Json:
+        return self.dialect.turned_back(self.request.body)
+
+
+def _scope(dialect: Dialect, request: Request) -> str:
+    conversation = request.headers.get("x-loadpoint-conversation")
+    who = f"conversation:{conversation}" if conversation else digest(request.credential)
+    return digest(dialect.name, request.base_url, who)
+
+
+def _state(transcript: Transcript) -> State | None:
+    return transcript.record.state if transcript.record is not None else None

@@ -1,0 +1,233 @@
+"""A user's agent loop over the core: requests go to the emulator, replies are echoed in any style, bodies are kept.
+
+No SDK is involved, so that thousands of conversations fit into a test; `tests/adapters` drives the same core by the SDKs.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadpoint import Policy
+from loadpoint._engine import Request
+from loadpoint._session import Session
+from loadpoint.emulator import Emulator, Move, Script
+from loadpoint_adapters._dialects.anthropic_messages import AnthropicMessages
+from loadpoint_adapters._dialects.openai_chat import OpenAIChat
+
+Json = dict[str, Any]
+CHAT, MESSAGES = "openai.chat", "anthropic.messages"
+WIRES = {
+    CHAT: ("https://api.openai.com/v1", "/chat/completions", "gpt-5.4"),
+    MESSAGES: ("https://api.anthropic.com", "/v1/messages", "claude-opus-4-8"),
+}
+THINGS = ("invoice", "ticket", "branch", "contact", "metric", "page", "event", "parcel", "ledger", "photo")
+ACTS = ("create", "delete", "list", "archive", "rename", "export")
+NAMES = tuple(f"{thing}_{act}" for thing in THINGS for act in ACTS)
+
+
+def tools(dialect: str, names: Sequence[str] = NAMES) -> list[Json]:
+    """Wire tools of one dialect."""
+    made = []
+    for name in names:
+        thing, _, act = name.partition("_")
+        schema = {
+            "type": "object",
+            "properties": {"id": {"type": "integer", "description": f"Number of the {thing}"}},
+            "required": ["id"],
+        }
+        text = f"{act.capitalize()} one {thing}. " + "It keeps an audit trail of what was done and by whom. " * 3
+        if dialect == CHAT:
+            made.append({"type": "function", "function": {"name": name, "description": text, "parameters": schema}})
+        else:
+            made.append({"name": name, "description": text, "input_schema": schema})
+    return made
+
+
+@dataclass
+class Conversation:
+    """One conversation of one user through one session."""
+
+    dialect: str
+    policy: Policy = field(default_factory=lambda: Policy(strategy="native"))
+    seed: int = 0
+    stream: bool = False
+    session: Session | None = None
+    names: Sequence[str] = NAMES
+    model: str = ""
+    extra: Json = field(default_factory=dict)
+    moves: list[Move] = field(default_factory=list)
+    visible: list[Json] = field(default_factory=list)
+    bodies: list[Json] = field(default_factory=list)
+    replies: list[Json] = field(default_factory=list)
+    reports: list[Any] = field(default_factory=list)
+    shown: list[bytes] = field(default_factory=list)
+    style: Callable[[Json], Json] | None = None
+    cut: Callable[[bytes], list[bytes]] | None = None
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.base, self.path, model = WIRES[self.dialect]
+        self.model = self.model or model
+        self.session = self.session or self.fresh()
+        self.server = Emulator(Script(lambda turn: self.moves.pop(0)))
+
+    def fresh(self, **given: Any) -> Session:
+        """A session that knows nothing: another process."""
+        return Session([OpenAIChat(), AnthropicMessages()], self.policy, on_report=self.reports.append, **given)
+
+    def request(self, headers: Json | None = None) -> Request:
+        body = {"model": self.model, "messages": self.visible, "tools": tools(self.dialect, self.names), **self.extra}
+        if self.dialect == MESSAGES:
+            body.setdefault("max_tokens", 1000)
+        if self.stream:
+            body["stream"] = True
+        copy = json.loads(json.dumps(body))
+        return Request("POST", self.path, copy, headers or {}, self.base, "key")
+
+    def send(self, *moves: Move, headers: Json | None = None) -> Json:
+        """One logical call of the user, played by `moves`; the visible reply."""
+        self.moves = list(moves)
+        request = self.request(headers)
+        before = json.dumps(request.body)
+        call = self.session.begin(request)
+        body: Json | None = request.body if call is None else call.body
+        if call is None or not self.stream:
+            while body is not None:
+                status, raw = self.post(body)
+                assert status == 200, raw
+                reply = json.loads(raw)
+                body = None if call is None else call.feed(reply)
+            result = reply if call is None else call.result
+        else:
+            result = self._streamed(call, body)
+        assert json.dumps(request.body) == before, "the caller's body was changed"
+        assert not self.moves, "not every move was played"
+        self.replies.append(result)
+        self.visible.append(self.echo(result))
+        return result
+
+    def post(self, body: Json, path: str | None = None) -> tuple[int, bytes]:
+        """What the emulator answers to a body."""
+        raw = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        self.bodies.append(json.loads(raw))
+        headers = {
+            "content-type": "application/json",
+            "authorization": "Bearer k",
+            "x-api-key": "k",
+            "anthropic-version": "2023-06-01",
+        }
+        answer = self.server.handle("POST", self.base + (path or self.path), headers, raw)
+        return answer.status, b"".join(answer.chunks)
+
+    def _streamed(self, call: Any, body: Json | None) -> Json:
+        splice = call.splice()
+        out: list[bytes] = splice.replayed()
+        while body is not None:
+            status, raw = self.post(body)
+            assert status == 200, raw
+            for chunk in self.cut(raw) if self.cut else [raw]:
+                out += splice.feed(chunk)
+            body = splice.end()
+            out += splice.closing()
+        self.shown = out
+        return rebuilt(self.dialect, b"".join(out))
+
+    def user(self, text: str) -> None:
+        self.visible.append({"role": "user", "content": text})
+
+    def answer(self, result: Json, *, text: str = "done", skip: int = 0) -> None:
+        """Results for the visible calls of a reply."""
+        if self.dialect == CHAT:
+            for call in result["choices"][0]["message"].get("tool_calls") or []:
+                self.visible.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+            return
+        blocks = [b for b in result["content"] if b["type"] == "tool_use"]
+        content = [{"type": "tool_result", "tool_use_id": block["id"], "content": text} for block in blocks]
+        if content:
+            self.visible.append({"role": "user", "content": content})
+
+    def echo(self, result: Json) -> Json:
+        """The reply as the caller puts it into its history."""
+        if self.dialect == CHAT:
+            message = {k: v for k, v in result["choices"][0]["message"].items() if v is not None or k == "content"}
+        else:
+            message = {"role": "assistant", "content": result["content"]}
+        message = json.loads(json.dumps(message))
+        return self.style(message) if self.style else message
+
+    def bare(self) -> tuple[int, bytes]:
+        """What the provider says to the visible history without us, all tools declared."""
+        self.moves = [Move(text="fine")]
+        body = self.request().body
+        if body["messages"][-1]["role"] == "assistant":
+            body["messages"].append({"role": "user", "content": "and now?"})
+        body.pop("stream", None)
+        sent = list(self.bodies)
+        answer = self.post(body)
+        self.bodies = sent
+        return answer
+
+
+def rebuilt(dialect: str, raw: bytes) -> Json:
+    """The reply in a stream, put together independently of the code under test."""
+    events = [json.loads(line[6:]) for line in raw.decode().split("\n") if line.startswith("data: {")]
+    if dialect == MESSAGES:
+        return _message(events)
+    message: Json = {"role": "assistant", "content": None}
+    calls: dict[int, Json] = {}
+    finish = None
+    ids = {event["id"] for event in events}
+    assert len(ids) == 1, f"the id changed in the stream: {ids}"
+    for event in events:
+        for choice in event["choices"]:
+            finish = choice.get("finish_reason") or finish
+            delta = choice["delta"]
+            if delta.get("content"):
+                message["content"] = (message["content"] or "") + delta["content"]
+            for call in delta.get("tool_calls") or []:
+                known = calls.setdefault(
+                    call["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+                )
+                known["id"] = known["id"] or call.get("id") or ""
+                known["function"]["name"] += (call.get("function") or {}).get("name") or ""
+                known["function"]["arguments"] += (call.get("function") or {}).get("arguments") or ""
+    assert sorted(calls) == list(range(len(calls))), "call indices have holes"
+    if calls:
+        message["tool_calls"] = [calls[at] for at in sorted(calls)]
+    return {"id": events[0]["id"], "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _message(events: Sequence[Json]) -> Json:
+    reply: Json = {}
+    blocks: list[Json] = []
+    pieces: list[str] = []
+    for event in events:
+        kind = event["type"]
+        if kind == "message_start":
+            assert not reply, "a second message_start"
+            reply = dict(event["message"])
+        elif kind == "content_block_start":
+            assert event["index"] == len(blocks), "block indices have holes"
+            blocks.append(dict(event["content_block"]))
+            pieces.append("")
+        elif kind == "content_block_delta":
+            delta = event["delta"]
+            block = blocks[event["index"]]
+            if delta["type"] == "text_delta":
+                block["text"] += delta["text"]
+            elif delta["type"] == "thinking_delta":
+                block["thinking"] += delta["thinking"]
+            elif delta["type"] == "signature_delta":
+                block["signature"] = delta["signature"]
+            else:
+                pieces[event["index"]] += delta["partial_json"]
+        elif kind == "message_delta":
+            reply |= {"stop_reason": event["delta"]["stop_reason"], "usage": event["usage"]}
+    for block, piece in zip(blocks, pieces, strict=True):
+        if piece:
+            block["input"] = json.loads(piece)
+    return {**reply, "content": blocks}
