@@ -156,10 +156,8 @@ class Exchange:
 
     def given(self, cast_to: Any, response: Any, stream: bool, stream_cls: Any) -> dict[str, Any]:
         """The arguments with which the SDK makes the caller's value of the response."""
-        headers = response.request.headers
-        headers.pop(RAW, None)
-        if self.mode is not None:
-            headers[RAW] = self.mode  # the SDK looks here to decide what to hand back
+        if response.request.headers.get(RAW) != self.mode:
+            response.request = self._as_asked(response.request)
         options = self.options.model_copy()
         if not stream:
             self._compat.after(options, self._register)
@@ -171,6 +169,19 @@ class Exchange:
             "stream_cls": stream_cls,
             "retries_taken": self._retries,
         }
+
+    def _as_asked(self, request: Any) -> Any:
+        """The request with the caller's raw-response header: the SDK looks there to decide what to hand back.
+
+        A copy: what was sent may be signed, and others may have kept it.
+        """
+        made: Any = object.__new__(request.__class__)
+        made.__dict__.update(request.__dict__)
+        made.headers = request.headers.copy()
+        made.headers.pop(RAW, None)
+        if self.mode is not None:
+            made.headers[RAW] = self.mode
+        return made
 
     def _register(self, value: Any) -> None:
         reports.remember(value, self.running.report)

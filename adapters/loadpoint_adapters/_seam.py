@@ -8,6 +8,7 @@ people's instrumentation), and the caller's SDK parses what the rounds amount to
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import weakref
 from dataclasses import dataclass
@@ -116,12 +117,35 @@ def _plain(client: Any) -> Any:
 
 
 def _twin(client: T) -> T:
-    """A second client with the same options and connection pool, and with attributes that a subclass has added."""
-    made = cast(Any, client).copy()
+    """A second client with the same options and connection pool, and what a class or a caller has added to it."""
+    made = _copied(client)
     for name, value in vars(client).items():
-        if name not in vars(made) and not hasattr(type(client), name):  # a class attribute: a cached resource
+        if _is_cached(client, name) or name == "_loadpoint":
+            continue
+        if name not in vars(made):
             vars(made)[name] = value
+        elif not name.startswith("_") and getattr(value, "_client", None) is not client:
+            vars(made)[name] = value  # perhaps changed since construction
     return cast(T, made)
+
+
+def _copied(client: Any) -> Any:
+    try:
+        return client.copy()
+    except TypeError:
+        # the class has a constructor of its own, which the SDK's copy() cannot call
+        made: Any = object.__new__(client.__class__)
+        for name, value in client.__dict__.items():
+            if getattr(value, "_client", None) is client:
+                made.__dict__[name] = value.__class__(made)
+            elif not _is_cached(client, name):
+                made.__dict__[name] = value
+        return made
+
+
+def _is_cached(client: object, name: str) -> bool:
+    """Whether this is a resource, cached under the name of its property: it belongs to this client alone."""
+    return hasattr(inspect.getattr_static(type(client), name, None), "__get__")
 
 
 # The two drivers, side by side. Whatever differs between them beyond `await` is a mistake.

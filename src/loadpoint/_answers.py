@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ._dialect import CallView, Outcome
 from ._json import Json, as_object, canonical, dumps, parse_object
-from ._loader import answer, parse_arguments
+from ._loader import Answer, LoaderQuery, answer, parse_arguments
 from ._policy import Policy
 from ._registry import Registry
 from ._report import Search
 from ._search import Ranker, ToolIndex
 
+log = logging.getLogger("loadpoint")
 _SCHEMA_CHARACTERS = 12_000
 _REPEATS = 2
 """An identical query is answered this often; after that the model is told to stop."""
@@ -76,7 +78,18 @@ class Answers:
             self.exhausted = True
             text = "This search was answered before. Call one of the tools it found, or answer without a tool."
             return Outcome(text, failed=True), ()
-        found = answer(
+        try:
+            found = self._found(query, added)
+        except Exception as error:  # noqa: BLE001 - a ranker of the user: its failure is the model's to hear, not his
+            log.warning("the ranker failed: %s", error)
+            return Outcome("The search failed. Try again with other words.", failed=True), ()
+        hits = tuple(match.name for match in found.matches)
+        self.searches.append(Search(found.query, hits, found.no_match))
+        # References carry no text beside them: what was found and is callable already is said in words instead.
+        return Outcome(found.as_text(), found.added if self.native else ()), found.added
+
+    def _found(self, query: LoaderQuery, added: Collection[str]) -> Answer:
+        return answer(
             query,
             self._index(),
             deferred=[tool for tool in self.registry.deferred_tools if self._findable(tool.name)],
@@ -86,11 +99,6 @@ class Answers:
             load_tokens=self.policy.load_tokens,
             size_of=self.registry.tokens,
         )
-        hits = tuple(match.name for match in found.matches)
-        self.searches.append(Search(found.query, hits, found.no_match))
-        # References carry no text beside them: what was found and is callable already is said in words instead.
-        names = found.added if self.native else ()
-        return Outcome(found.as_text(), names), found.added
 
     def _index(self) -> ToolIndex | Ranker:
         return self.registry.index if isinstance(self.policy.search, str) else self.policy.search

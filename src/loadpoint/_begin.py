@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("loadpoint")
 OFF = "off"
+_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 
 
 class Beginning:
@@ -73,6 +75,8 @@ class Beginning:
         state = _state(transcript)
         if not registry.deferred and (state is None or state.strategy == "eager"):
             return self._as_it_came("no tool is deferred", registry)
+        if self.policy.max_rounds == 1 and self.policy.discovery != "caller":
+            return self._as_it_came("max_rounds=1 leaves no round to search in", registry)
         chosen = self._choose(registry, transcript)
         if held is not None and chosen.strategy == "resend":
             reason = "the server holds this conversation's tools, and the model takes no native form"
@@ -133,7 +137,7 @@ class Beginning:
         )
         choice = self.dialect.choice(self.request.body)
         named = choice.names if choice.mode == "named" else ()
-        unread = [f"the ledger could not be read ({transcript.failed})"] if transcript.failed else []
+        body, betas = self._tolerant(registry, transcript)
         return Plan(
             policy=self.policy,
             dialect=self.dialect,
@@ -147,11 +151,38 @@ class Beginning:
             catalog=text,
             choice=choice,
             forced=tuple(name for name in named if registry.is_deferred(name)),
-            warnings=[*registry.warnings, *unread],
+            warnings=[*registry.warnings, *self._warnings(registry, transcript)],
             scope=self.scope,
-            betas=point.betas if point else (),
+            body=body,
+            betas=(*(point.betas if point else ()), *betas),
             threaded=threaded,
         )
+
+    def _tolerant(self, registry: Registry, transcript: Transcript) -> tuple[Json, tuple[str, ...]]:
+        """Where rounds are lost, models that bind thinking to its prefix are asked to drop what no longer fits."""
+        own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
+        if not transcript.lost or not self.able.binds_thinking or not own:
+            return self.request.body, ()
+        called = any(registry.is_deferred(call.name) for view in transcript.views for call in view.calls)
+        if transcript.record is None and not called:
+            return self.request.body, ()  # nothing says that this conversation was ever ours
+        return self.dialect.tolerant(self.request.body)
+
+    def _warnings(self, registry: Registry, transcript: Transcript) -> list[str]:
+        """What the user should know of this request; what holds for a whole conversation is said once, at its start."""
+        found: list[str] = []
+        if transcript.failed:
+            found.append(f"the ledger could not be read ({transcript.failed})")
+        if transcript.turns:
+            return found
+        if self.policy.cache != "auto" and not self.dialect.is_marked(self.request.body):
+            found.append("no cache marker: nothing of this conversation is cached; see Policy.cache")
+        system = [self.dialect.system(self.request.body), *(v.text for v in transcript.views if v.role == "system")]
+        words = {word for text in system for word in _NAME.findall(text)}
+        named = sorted(name for name in words if registry.is_deferred(name) and _looks_like_a_name(name))
+        if named:
+            found.append(f"the instructions name deferred tools, which may better be resident: {', '.join(named[:5])}")
+        return found
 
     def _loader(self, registry: Registry, known: State | None, text: str) -> Json:
         for tool in known.tools if known else ():
@@ -226,6 +257,11 @@ def _scope(dialect: Dialect, request: Request) -> str:
     conversation = request.headers.get("x-loadpoint-conversation")
     who = f"conversation:{conversation}" if conversation else digest(request.credential)
     return digest(dialect.name, request.base_url, who)
+
+
+def _looks_like_a_name(word: str) -> bool:
+    """Whether a word is an identifier and not just any word, such as `fetch`."""
+    return not word.isalpha() or not word.islower()
 
 
 def _state(transcript: Transcript) -> State | None:

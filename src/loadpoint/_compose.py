@@ -22,7 +22,7 @@ class Composed:
     declared: list[str]
     callable: list[str]
     changed: list[str] = field(default_factory=list[str])
-    """Names whose definition differs from the one that was sent before, or that left the list."""
+    """Names whose definition differs from the one that was sent before."""
 
 
 class Composer:
@@ -36,8 +36,18 @@ class Composer:
         self.native = native
         self.declare_all = declare_all
 
-    def compose(self, state: State | None, proofs: Sequence[Evidence], forced: Iterable[str] = ()) -> Composed:
-        """The list for a request whose transcript proves `proofs`; `state` is how the last request was sent."""
+    def compose(
+        self,
+        state: State | None,
+        proofs: Sequence[Evidence],
+        forced: Iterable[str] = (),
+        referenced: Iterable[str] = (),
+    ) -> Composed:
+        """The list for a request whose transcript proves `proofs`; `state` is how the last request was sent.
+
+        `referenced` are the names that stand in the transcript as references: each has to be declared, also that of a
+        tool which the caller no longer has.
+        """
         shown: dict[str, Json] = {}
         declared: dict[str, Json] = {}
         changed: list[str] = []
@@ -55,9 +65,10 @@ class Composer:
                 self._show(proof.name, shown, declared, state)
             elif proof.name not in shown and proof.name not in declared:
                 declared[proof.name] = self._definition(proof.name, state, deferred=True)
-        for entry in self.registry.deferred if self.declare_all else ():
-            if entry.name not in shown and entry.name not in declared:
-                declared[entry.name] = self.dialect.definition(entry.definition, deferred=True)
+        everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
+        for name in [*(referenced if self.native else ()), *everything]:
+            if name not in shown and name not in declared:
+                declared[name] = self._definition(name, state, deferred=True)
         placed = {proof.name for proof in proofs if proof.placed}
         callable_now = [*shown, *(name for name in declared if name in placed)]
         tools = [*self._marked(shown), *declared.values()]
@@ -73,10 +84,9 @@ class Composer:
             if name == state.loader:
                 shown[name] = sent
             elif entry is None:
+                # A resident that left is the caller's choice; one that was loaded may still be referred to.
                 if name in self._remembered(state) or deferred:
                     (declared if deferred else shown)[name] = sent
-                else:
-                    changed.append(name)
             else:
                 same = digest(canonical(self.dialect.definition(sent, deferred=False))) == entry.digest
                 new = self.dialect.definition(entry.definition, deferred=True) if deferred else entry.definition

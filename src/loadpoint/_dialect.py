@@ -278,6 +278,22 @@ class Dialect(Protocol):
         """A copy of the message in which the result for `call_id` is `outcome`."""
         ...
 
+    def rebuilt(self, message: Json) -> Json:
+        """An assistant message that stands for several rounds whose record is lost, as it is sent."""
+        ...
+
+    def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
+        """A copy that lets the provider drop thinking that the lost rounds have voided, and the betas it needs."""
+        ...
+
+    def is_marked(self, body: Json) -> bool:
+        """Whether anything of this request will be cached: there is a cache marker, or the API needs none."""
+        ...
+
+    def with_markers(self, body: Json) -> Json:
+        """A copy with cache markers on what never changes and on the end of the conversation."""
+        ...
+
     def bare(self, message: Json) -> Json:
         """The message without cache markers, for digests."""
         ...

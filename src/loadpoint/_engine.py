@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from ._replay import Transcript, group_level, record_key
 from ._report import CallReport, Round
 from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
+
+log = logging.getLogger("loadpoint")
 
 if TYPE_CHECKING:
     from ._registry import Registry
@@ -64,6 +67,8 @@ class Plan:
     forced: tuple[str, ...]
     warnings: list[str]
     scope: str
+    body: Json
+    """The caller's body, with what the provider has to be asked for beside the tools."""
     betas: tuple[str, ...] = ()
     held_loaded: tuple[str, ...] = ()
     threaded: bool = False
@@ -105,8 +110,10 @@ class Call:
         self.visible_id: str | None = None
         self._report: CallReport | None = None
         self.limited = False
+        self.faulty = False
         self.proofs = self._proofs()
-        self.composed: Composed = plan.composer.compose(plan.state, self.proofs, plan.forced)
+        self.composed: Composed = self._compose(plan.state)
+        plan.warnings += [f"the definition of {name} has changed" for name in self.composed.changed]
         self.answers = Answers(
             self.policy,
             plan.registry,
@@ -134,6 +141,10 @@ class Call:
         held = [Evidence(name, 0, "search", True) for name in plan.held_loaded if name not in known]
         return [*held, *proofs]
 
+    def _compose(self, state: State | None) -> Composed:
+        referenced = [n for view in self.plan.transcript.views for result in view.results for n in result.names]
+        return self.plan.composer.compose(state, self.proofs, self.plan.forced, referenced)
+
     def _known(self, name: str) -> bool:
         return self.plan.registry.is_deferred(name)
 
@@ -144,7 +155,7 @@ class Call:
 
     def _base(self) -> Json:
         plan = self.plan
-        body = self.dialect.prepared(self.request.body, usage=self.session.asks_usage(self.request, self.dialect))
+        body = self.dialect.prepared(plan.body, usage=self.session.asks_usage(self.request, self.dialect))
         if self.policy.catalog == "system" and plan.catalog:
             body = self.dialect.with_messages(body, plan.transcript.messages)
             return self.dialect.with_catalog(body, plan.catalog) or body
@@ -166,6 +177,8 @@ class Call:
             self.limited = True
             own = [name for name in self.composed.callable if name in self.plan.registry.by_name]
             body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own)
+        if self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
+            body = self.dialect.with_markers(body)
         return body
 
     def _continued(self, body: Json) -> Json:
@@ -211,6 +224,21 @@ class Call:
         self.rounds.append(reply)
         usage: Json = reply.get("usage") or {}
         self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+        try:
+            return self._take(reply, request_id)
+        except RoundLimitError:
+            raise
+        except Exception as error:
+            self.fault(error)
+            return None
+
+    def fault(self, error: Exception) -> None:
+        """Note a fault of ours: what the provider says from here on is handed over as it comes."""
+        log.error("a fault in loadpoint; the reply is handed over as it came", exc_info=error)
+        self.plan.warnings.append("a fault in loadpoint: the reply is as it came")
+        self.faulty = True
+
+    def _take(self, reply: Json, request_id: str | None) -> Json | None:
         view = self.dialect.reply(reply)
         if view is None:
             self.hidden.append(frozenset())
@@ -264,7 +292,7 @@ class Call:
         new = [Evidence(name, turn, "search", placed) for name in step.added if name not in known]
         self.proofs += new
         self.added += [proof.name for proof in new]
-        self.composed = self.plan.composer.compose(self.state(), self.proofs, self.plan.forced)
+        self.composed = self._compose(self.state())
         self.body = self._body()
 
     def _loop(self) -> RoundLimitError:
@@ -285,7 +313,7 @@ class Call:
     @property
     def result(self) -> Json:
         """The merged reply."""
-        if not self.changed:
+        if self.faulty or not self.changed:
             return self.rounds[-1]
         return self.dialect.merge(
             self.rounds, self.hidden, self.usage, last_text=self.wants_structure, shown=self.shown

@@ -119,8 +119,8 @@ def _patterns(field: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         _refuse(field, value, "a list of tool names or fnmatch patterns")
     given = cast("Collection[object]", value)
-    items = [item for item in given if isinstance(item, str) and item]
+    items: list[str] = [item for item in given if isinstance(item, str) and item]
     if len(items) < len(given):
-        _refuse(field, value, "non-empty strings only")
+        _refuse(field, given, "non-empty strings only")
     # A set has no order of its own, and two processes would see two.
     return tuple(sorted(items) if isinstance(value, (set, frozenset)) else items)

@@ -151,7 +151,9 @@ class Replayer:
             out.exact = False
             takes = native if native is not None else _is_native(out.record)
             turn: Sequence[Json] = [
-                sent for message in visible for sent in self.dialect.incoming(message, loader=loader, native=takes)
+                self.dialect.rebuilt(sent)
+                for message in visible
+                for sent in self.dialect.incoming(message, loader=loader, native=takes)
             ]
         else:
             out.rewritten = record.sent_before != out.sent

@@ -74,8 +74,13 @@ class Session:
         """The call that drives `request`; None to send it as it is. Never raises for what a caller may send."""
         for dialect in self.dialects:
             kind = dialect.operation(request.method, request.path, request.body)
-            if kind is not None:
-                return Beginning(self, dialect, kind, request, self.policy).call()
+            if kind is None:
+                continue
+            policy = self.policy
+            try:
+                return Beginning(self, dialect, kind, request, policy).call()
+            except Exception:
+                log.exception("this request cannot be improved because of a fault in loadpoint; it is sent as it is")
         return None
 
     def reader(self, dialect: Dialect) -> Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ._json import Json
@@ -37,13 +38,25 @@ class Splice:
         out: list[bytes] = []
         for event in self._events.feed(chunk):
             self._seen.append(event)
-            out += self._round.feed(event)
+            out += self._shown(event)
         self._call.visible_id = self._merger.visible_id
         return out
+
+    def _shown(self, event: Event) -> Iterable[bytes]:
+        if self._call.faulty:
+            return (event.raw,)
+        try:
+            return list(self._round.feed(event))
+        except Exception as error:
+            self._call.fault(error)
+            return (event.raw,)
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """The upstream stream is over: the next body, or None. A stream that was cut is shown as it was cut."""
         rest = self._events.rest()
+        if self._call.faulty:
+            self._closing = [rest] if rest else []
+            return None
         reply = self._round.reply()
         if reply is None:
             # Cut short or an error: the caller's SDK has seen it, nothing is added, nothing more is sent.

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     import tiktoken
 
 BYTES_PER_TOKEN = 4.35
-"""UTF-8 bytes of compact tool JSON per token of `o200k_base`: the median over the `tools` arrays of 103 released MCP
-servers (3,590 tools). Half of the servers are within 4%, nine in ten within 11%, one tool within 8% (median). Prose has
-a little more bytes a token, identifiers fewer."""
+"""UTF-8 bytes of compact tool JSON per token of `o200k_base`, from the `tools` arrays of 103 released MCP servers (3,590
+tools): half of them are estimated within 5%, nine in ten within 13%, the sum within 3%."""
 
 _FILES = {
     "o200k_base": (
@@ -165,7 +164,7 @@ def _part_at_most(part: str) -> float:
     if lower in VERBS or lower in STOP_WORDS:
         return 1.0
     rare = sum(map(len, _RARE.findall(_COMMON.sub(_smoothed, lower))))
-    return max(1.0, 0.2 + (len(word) - rare) / 4.5 + rare / 1.3)
+    return max(1.0, 0.3 + (len(word) - rare) / 4.5 + rare / 1.3)
 
 
 def _smoothed(found: re.Match[str]) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import anthropic
 import openai
+from tests.adapters.doubles import LOADER, FakeSession, Provider, chat, chat_events, message, message_events
 
 from loadpoint_adapters.anthropic import adapter as anthropic_adapter
 from loadpoint_adapters.openai import adapter as openai_adapter
-from tests.adapters.doubles import LOADER, FakeSession, Provider, chat, chat_events, message, message_events
 
 SDKS = ("openai", "anthropic")
 ADAPTERS: dict[str, Any] = {"openai": openai_adapter, "anthropic": anthropic_adapter}
@@ -84,13 +84,11 @@ def rig(
     *script: Any,
     asynchronous: bool = False,
     edits: dict[str, str | None] | None = None,
-    kind: type[Any] | None = None,
+    kind: Any = None,
     **options: Any,
 ) -> Rig:
     """A rig whose provider plays `script` (default: a round to hide, then a text)."""
-    provider = Provider(
-        chat_events if sdk == "openai" else message_events, list(script) or [search(sdk), said(sdk)]
-    )
+    provider = Provider(chat_events if sdk == "openai" else message_events, list(script) or [search(sdk), said(sdk)])
     http = provider.async_client() if asynchronous else provider.client()
     plain = (kind or CLASSES[sdk, asynchronous])(**{"api_key": "k", "http_client": http, **options})
     session = FakeSession(edits)

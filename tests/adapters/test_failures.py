@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx2
 import pytest
-
 from tests.adapters.doubles import Fault
 from tests.adapters.paths import each, settle
 from tests.adapters.rig import MODULES, SDKS, Rig, rig, said, search, text_of, texts
@@ -76,10 +75,7 @@ async def test_errors_are_the_classes_of_the_sdk(sdk: str, asynchronous: bool, s
     script = [search(sdk), Fault(status)] if later else [Fault(status)]
     given = rig(sdk, *script, asynchronous=asynchronous)
     with pytest.raises(getattr(MODULES[sdk], ERRORS[status])) as caught:
-        if stream:
-            await read(await opened(given))
-        else:
-            await settle(given.create())
+        await (read(await opened(given)) if stream else settle(given.create()))
     assert caught.value.status_code == status
     assert caught.value.request_id == f"req_{int(later)}"
     assert caught.value.body is not None
@@ -131,9 +127,14 @@ async def test_a_cut_stream_never_ends_quietly(sdk: str, asynchronous: bool, lat
     seen: list[str] = []
     # the class that the SDK itself raises here: its own in openai, that of the HTTP client in anthropic
     expected = MODULES[sdk].APIConnectionError if sdk == "openai" else httpx2.ReadError
+    stream = await opened(given)
+
+    async def collect() -> None:
+        async for item in each(stream):
+            seen.extend(texts(item))
+
     with pytest.raises(expected):
-        async for item in each(await opened(given)):
-            seen += texts(item)
+        await collect()
     assert seen[:1] == ["hello"]
     assert given.call.failures >= 1
     assert given.provider.bodies[-1].closed

@@ -8,11 +8,11 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from tests.adapters import paths
 
 import loadpoint
 from loadpoint import emulator
 from loadpoint.emulator import Move
-from tests.adapters import paths
 
 MODELS = {"openai": "gpt-5.4", "anthropic": "claude-opus-4-8"}
 CLIENTS: dict[tuple[str, bool], type[Any]] = {

@@ -12,7 +12,6 @@ from anthropic._resource import AsyncAPIResource as AnthropicAsyncResource
 from anthropic._resource import SyncAPIResource as AnthropicResource
 from openai._resource import AsyncAPIResource as OpenAIAsyncResource
 from openai._resource import SyncAPIResource as OpenAIResource
-
 from tests.adapters.surfaces import KINDS, methods, row_of, surfaces
 
 CLIENTS: list[Any] = [

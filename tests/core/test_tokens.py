@@ -143,7 +143,8 @@ def test_the_estimate_from_above_counts_what_is_there(first: str, second: str):
 
 
 @pytest.mark.parametrize(
-    "alphabet", ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJ", "0123456789", "\u6cd5\u9f98\u7684", "\u00e9\u00df", "\U0001f600"]
+    "alphabet",
+    ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJ", "0123456789", "\u6cd5\u9f98\u7684", "\u00e9\u00df", "\U0001f600"],
 )
 def test_the_estimate_from_above_holds_for_gibberish(counted, alphabet: str):
     import random
@@ -151,4 +152,4 @@ def test_the_estimate_from_above_holds_for_gibberish(counted, alphabet: str):
     dice = random.Random(alphabet)
     for length in (3, 6, 12, 40):
         text = " ".join("".join(dice.choice(alphabet) for _ in range(length)) for _ in range(100))
-        assert counted(text) <= _tokens.tokens_at_most(text) * 1.03
+        assert counted(text) <= _tokens.tokens_at_most(text) * 1.05

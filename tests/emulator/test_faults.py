@@ -9,10 +9,10 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from tests.emulator.support import CHAT_MODEL, CLAUDE, body_of, chat_client, chat_tool, claude_client, tool, user
 
 from loadpoint import emulator
 from loadpoint.emulator import Emulator, Move
-from tests.emulator.support import CHAT_MODEL, CLAUDE, chat_client, chat_tool, claude_client, tool, user
 
 CHAT: dict[str, Any] = {"model": CHAT_MODEL, "messages": [user("hi")], "tools": [chat_tool("ping")]}
 MESSAGES: dict[str, Any] = {"model": CLAUDE, "max_tokens": 99, "messages": [user("hi")], "tools": [tool("ping")]}
@@ -30,15 +30,13 @@ def test_statuses_on_chat(status: int, error: type[openai.APIStatusError]):
     assert server.exchanges[0].error == "No."
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(429, "rate_limit_error"), (500, "api_error"), (529, "overloaded_error")]
-)
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (500, "api_error"), (529, "overloaded_error")])
 def test_statuses_on_messages(status: int, kind: str):
     server = Emulator([Move.fault(status)])
     with pytest.raises(anthropic.APIStatusError) as caught:
         claude_client(server).with_options(max_retries=0).messages.create(**MESSAGES)
     assert caught.value.status_code == status
-    assert caught.value.body["error"]["type"] == kind
+    assert body_of(caught.value)["error"]["type"] == kind
 
 
 def test_the_sdks_retry_and_play_the_next_move():
@@ -142,9 +140,7 @@ def test_a_refusal():
 
 
 def test_overrides_of_usage_message_and_headers():
-    move = Move(
-        text="so", usage={"prompt_tokens": 7}, message={"reasoning_content": "hm"}, headers={"x-extra": "1"}
-    )
+    move = Move(text="so", usage={"prompt_tokens": 7}, message={"reasoning_content": "hm"}, headers={"x-extra": "1"})
     raw = chat_client(Emulator([move])).chat.completions.with_raw_response.create(**CHAT)
     assert raw.headers["x-extra"] == "1"
     assert raw.parse().usage.prompt_tokens == 7

@@ -6,10 +6,10 @@ from typing import Any
 
 import openai
 import pytest
+from tests.emulator.support import CHAT_MODEL, STRING, body_of, call, chat_client, chat_tool, user
 
 from loadpoint.emulator import Emulator, Move
 from loadpoint.emulator._rules import book
-from tests.emulator.support import CHAT_MODEL, STRING, call, chat_client, chat_tool, user
 
 HI = [user("hi")]
 PING = chat_tool("ping")
@@ -113,7 +113,7 @@ def test_a_broken_rule_is_a_400_of_the_sdk(rule: str, request_: dict[str, Any]):
     exchange = server.exchanges[-1]
     assert exchange.rule == rule
     assert caught.value.status_code == book()[rule].status == exchange.status
-    assert caught.value.body["message"] == exchange.error
+    assert body_of(caught.value)["message"] == exchange.error
     assert "$" not in str(exchange.error).replace("+$", "")
     assert caught.value.code == book()[rule].code
     assert caught.value.request_id

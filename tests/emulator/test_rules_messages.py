@@ -6,10 +6,10 @@ from typing import Any
 
 import anthropic
 import pytest
+from tests.emulator.support import CLAUDE, body_of, claude_client, deferred, reference, result, tool, turns, use, user
 
 from loadpoint.emulator import Emulator, Move
 from loadpoint.emulator._rules import book
-from tests.emulator.support import CLAUDE, claude_client, deferred, reference, result, tool, turns, use, user
 
 HI = [user("hi")]
 PING = tool("ping")
@@ -50,6 +50,7 @@ BY_VALUE = {"type": "tool_addition", "tool": {"type": "tool_definition", "defini
 
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("messages.unknown_parameter", {"messages": HI, "extra_body": {"reasoning_effort": "low"}}),
+    ("messages.beta_refused", {"messages": HI, "extra_headers": {"anthropic-beta": "tool-search-tool-2025-11-19"}}),
     ("messages.unknown_tool_field", {"messages": HI, "tools": [tool("ping", custom={"defer_loading": True})]}),
     ("messages.unknown_block_field", {"messages": turns([text("hi", loadpoint={})])}),
     ("messages.unknown_message_field", {"messages": [{**user("hi"), "id": "msg_1"}]}),
@@ -207,11 +208,11 @@ def test_a_broken_rule_is_a_400_of_the_sdk(rule: str, request_: dict[str, Any]):
     exchange = server.exchanges[-1]
     assert exchange.rule == rule
     assert caught.value.status_code == book()[rule].status == exchange.status
-    assert caught.value.body["error"] == exchange.reply["error"]
-    assert exchange.error == caught.value.body["error"]["message"]
+    assert body_of(caught.value)["error"] == (exchange.reply or {})["error"]
+    assert exchange.error == body_of(caught.value)["error"]["message"]
     assert "$" not in str(exchange.error).replace("+$", "").replace("}$", "")
     assert caught.value.error_code == book()[rule].code
-    assert caught.value.request_id == caught.value.body["request_id"]
+    assert caught.value.request_id == body_of(caught.value)["request_id"]
 
 
 @pytest.mark.parametrize("request_", VALID)

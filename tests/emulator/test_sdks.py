@@ -7,25 +7,28 @@ import json
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anthropic
 import httpx
 import openai
 import pytest
+from tests.emulator.support import CHAT_MODEL, CLAUDE, STRING, Json, chat_client, chat_tool, claude_client, tool, user
 
 from loadpoint import emulator
 from loadpoint.emulator import Emulator, Move
-from tests.emulator.support import CHAT_MODEL, CLAUDE, STRING, chat_client, chat_tool, claude_client, tool, user
 
 ARGUMENTS = {"channel": "#releases", "text": 'say "hi" — ünïcode'}
-MOVE = Move(thinking="Which tool? The one for Slack.", text="I will post that.", calls=[("post", ARGUMENTS), ("ping", {})])
-CHAT = {
+MOVE = Move(
+    thinking="Which tool? The one for Slack.", text="I will post that.", calls=[("post", ARGUMENTS), ("ping", {})]
+)
+CHAT: Json = {
     "model": CHAT_MODEL,
     "messages": [user("post it")],
     "tools": [chat_tool("post", channel=STRING, text=STRING), chat_tool("ping")],
 }
-MESSAGES = {
+MESSAGES: Json = {
     "model": CLAUDE,
     "max_tokens": 500,
     "messages": [user("post it")],
@@ -52,6 +55,11 @@ def wire(request: pytest.FixtureRequest) -> Iterator[tuple[Emulator, Any]]:
         yield server, lambda sdk, **_: {"api_key": "k", "base_url": running.url + paths[sdk]}
 
 
+def opened(client: Any) -> Any:
+    """Requests of these tests are plain JSON: no types of an SDK."""
+    return client
+
+
 def check_chat(message: Any) -> None:
     assert message.content == "I will post that."
     assert [(made.function.name, json.loads(made.function.arguments)) for made in message.tool_calls] == [
@@ -73,7 +81,7 @@ def check_message(message: Any) -> None:
 
 def test_chat(wire: Any):
     server, arguments = wire
-    client = openai.OpenAI(**arguments("openai"))
+    client: Any = openai.OpenAI(**arguments("openai"))
     raw = client.chat.completions.with_raw_response.create(**CHAT)
     reply = raw.parse()
     check_chat(reply.choices[0].message)
@@ -96,7 +104,7 @@ def test_chat(wire: Any):
 
 def test_chat_streamed(wire: Any):
     server, arguments = wire
-    client = openai.OpenAI(**arguments("openai"))
+    client: Any = openai.OpenAI(**arguments("openai"))
     with client.chat.completions.stream(**CHAT, stream_options={"include_usage": True}) as stream:
         kinds = [event.type for event in stream]
         final = stream.get_final_completion()
@@ -115,7 +123,7 @@ def test_chat_asynchronous(wire: Any):
     _, arguments = wire
 
     async def run() -> None:
-        async with openai.AsyncOpenAI(**arguments("openai", asynchronous=True)) as client:
+        async with opened(openai.AsyncOpenAI(**arguments("openai", asynchronous=True))) as client:
             reply = await client.chat.completions.create(**CHAT)
             check_chat(reply.choices[0].message)
             async with client.chat.completions.stream(**CHAT) as stream:
@@ -126,19 +134,19 @@ def test_chat_asynchronous(wire: Any):
 
 def test_messages(wire: Any):
     server, arguments = wire
-    client = anthropic.Anthropic(**arguments("anthropic"))
+    client: Any = anthropic.Anthropic(**arguments("anthropic"))
     raw = client.messages.with_raw_response.create(**MESSAGES)
     reply = raw.parse()
     check_message(reply)
     assert raw.headers["request-id"] == reply._request_id
-    assert server.exchanges[0].reply == json.loads(raw.text)
+    assert server.exchanges[0].reply == json.loads(raw.http_response.text)
     assert reply.usage.input_tokens == server.exchanges[0].tokens.total
     check_message(client.beta.messages.create(**MESSAGES))
 
 
 def test_messages_streamed(wire: Any):
     server, arguments = wire
-    client = anthropic.Anthropic(**arguments("anthropic"))
+    client: Any = anthropic.Anthropic(**arguments("anthropic"))
     with client.messages.stream(**MESSAGES) as stream:
         kinds = [event.type for event in stream]
         check_message(stream.get_final_message())
@@ -156,7 +164,7 @@ def test_messages_asynchronous(wire: Any):
     _, arguments = wire
 
     async def run() -> None:
-        async with anthropic.AsyncAnthropic(**arguments("anthropic", asynchronous=True)) as client:
+        async with opened(anthropic.AsyncAnthropic(**arguments("anthropic", asynchronous=True))) as client:
             check_message(await client.messages.create(**MESSAGES))
             async with client.messages.stream(**MESSAGES) as stream:
                 check_message(await stream.get_final_message())
@@ -200,14 +208,14 @@ def test_the_real_base_url_is_kept():
 
 def test_azure_vertex_and_bedrock_paths_are_known():
     server = Emulator([MOVE] * 3)
-    azure = openai.AzureOpenAI(
+    azure: Any = openai.AzureOpenAI(
         api_key="k",
         api_version="2024-10-21",
         azure_endpoint="https://corp.openai.azure.com",
         http_client=emulator.http_client("openai", server),
     )
     check_chat(azure.chat.completions.create(**CHAT).choices[0].message)
-    vertex = anthropic.AnthropicVertex(
+    vertex: Any = anthropic.AnthropicVertex(
         region="global",
         project_id="p",
         access_token="t",
@@ -215,7 +223,7 @@ def test_azure_vertex_and_bedrock_paths_are_known():
     )
     with vertex.messages.stream(**MESSAGES) as stream:
         check_message(stream.get_final_message())
-    bedrock = anthropic.AnthropicBedrock(
+    bedrock: Any = anthropic.AnthropicBedrock(
         aws_access_key="a",
         aws_secret_key="s",
         aws_region="us-east-1",
@@ -229,17 +237,15 @@ def test_legacy_httpx_is_served_too():
     server = Emulator([MOVE])
     client = emulator.http_client("openai", server, legacy=True)
     assert isinstance(client, httpx.Client)
-    reply = client.post(
-        "https://api.openai.com/v1/chat/completions", json=CHAT, headers={"authorization": "Bearer k"}
-    )
+    reply = client.post("https://api.openai.com/v1/chat/completions", json=CHAT, headers={"authorization": "Bearer k"})
     assert reply.json()["choices"][0]["finish_reason"] == "tool_calls"
 
 
 def test_unless_key(monkeypatch: pytest.MonkeyPatch):
-    client = openai.OpenAI(**emulator.unless_key("OPENAI_API_KEY"))
+    client: Any = openai.OpenAI(**emulator.unless_key("OPENAI_API_KEY"))
     reply = client.chat.completions.create(model=CHAT_MODEL, messages=[user("hello")])
     assert reply.choices[0].message.content.startswith("Hello")
-    other = anthropic.AsyncAnthropic(**emulator.unless_key("ANTHROPIC_API_KEY", asynchronous=True))
+    other: Any = anthropic.AsyncAnthropic(**emulator.unless_key("ANTHROPIC_API_KEY", asynchronous=True))
     said = asyncio.run(other.messages.create(model=CLAUDE, max_tokens=9, messages=[user("hello")]))
     assert said.content[0].text.startswith("Hello")
     monkeypatch.setenv("OPENAI_API_KEY", "real")
@@ -252,7 +258,7 @@ def test_unless_key(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_served_reply_is_not_held_back():
     with emulator.serve(Emulator([MOVE] * 21)) as running:
-        client = openai.OpenAI(api_key="k", base_url=running.url + "/v1")
+        client: Any = openai.OpenAI(api_key="k", base_url=running.url + "/v1")
         client.chat.completions.create(**CHAT)
         started = time.perf_counter()
         for _ in range(20):
@@ -289,3 +295,30 @@ def test_reset_forgets_everything_and_starts_the_script_again():
     server.reset([Move(text="three")])
     assert client.chat.completions.create(**request).choices[0].message.content == "three"
     assert server.requests == [request]
+
+
+def test_threads_may_share_an_emulator():
+    server = Emulator(lambda turn: Move(text=turn.text))
+    chat, claude = chat_client(server), claude_client(server)
+
+    def ask(at: int) -> bool:
+        text = f"number {at}"
+        if at % 2:
+            with claude.messages.stream(**{**MESSAGES, "messages": [user(text)]}) as stream:
+                return bool(stream.get_final_text() == text)
+        reply = chat.chat.completions.create(**{**CHAT, "messages": [user(text)]})
+        return bool(reply.choices[0].message.content == text)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(80)))
+    assert sorted(exchange.number for exchange in server.exchanges) == list(range(1, 81))
+
+
+def test_importing_the_emulator_loads_nothing_heavy():
+    import subprocess
+    import sys
+
+    heavy = "{'starlette', 'uvicorn', 'httpx2', 'httpx', 'openai', 'anthropic', 'tiktoken', 'pydantic', 'asyncio'}"
+    code = f"import sys, loadpoint.emulator; print(sorted({heavy} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert ran.stdout.strip() == "[]"

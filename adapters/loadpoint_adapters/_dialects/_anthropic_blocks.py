@@ -12,6 +12,7 @@ from typing import Any
 from loadpoint._dialect import CallView, ResultView, View
 from loadpoint._json import Json, as_list, as_object, dumps, objects
 
+_OF_ONE_ROUND = frozenset({"thinking", "text", "tool_use"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -143,3 +144,34 @@ def with_last_marker(turn: Sequence[Json], marker: Json) -> tuple[Json, ...]:
                 out[at] = {**out[at], "content": content}
                 return tuple(out)
     return tuple(out)
+
+
+def with_last_thinking(message: Json) -> Json:
+    """The message with only the last of its thinking blocks.
+
+    A message that stands for several rounds holds the thinking of each. The API wants back the thinking before a tool
+    call; that of rounds which are not sent any more is not before anything. One round thinks several times only around
+    tools that the provider runs, and such a message is left alone.
+    """
+    content = objects(message.get("content"))
+    places = [at for at, block in enumerate(content) if block.get("type") == "thinking"]
+    if not places[1:] or any(block.get("type") not in _OF_ONE_ROUND for block in content):
+        return message
+    return {**message, "content": [block for at, block in enumerate(content) if at not in places[:-1]]}
+
+
+def with_markers(body: Json) -> Json:
+    """A request with a cache marker on the last tool in context and on the last block of the last message."""
+    marker: Json = {"type": "ephemeral"}
+    out = dict(body)
+    tools = objects(body.get("tools"))
+    at = max((i for i, tool in enumerate(tools) if tool.get("defer_loading") is not True), default=None)
+    if at is not None:
+        tools[at] = {**tools[at], "cache_control": marker}
+        out["tools"] = tools
+    messages = objects(body.get("messages"))
+    content = content_blocks(messages[-1].get("content")) if messages else []
+    if content and content[-1].get("type") not in _UNMARKABLE and content[-1].get("text") != "":
+        content[-1] = {**content[-1], "cache_control": marker}
+        out["messages"] = [*messages[:-1], {**messages[-1], "content": content}]
+    return out

@@ -55,14 +55,16 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
     if not any(map(_is_search_item, content)):
         return [message] if native else [_without_references(message)]
     results = {block.get("tool_use_id"): block for block in content if block.get("type") == _RESULT}
+    called = {block.get("id") for block in content if block.get("type") == "server_tool_use"}
     out: list[Json] = []
     here: list[Json] = []
     waiting: list[tuple[Json, Json]] = []
     for block in content:
         if _is_search_item(block):
-            result = results.get(block.get("id")) if block.get("type") == "server_tool_use" else None
-            if result is not None:
-                waiting.append((block, result))
+            if block.get("type") == "server_tool_use" and block.get("id") in results:
+                waiting.append((block, results[block.get("id")]))
+            elif block.get("type") == _RESULT and block.get("tool_use_id") not in called:
+                waiting.append(({"id": block.get("tool_use_id")}, block))  # its call is lost: the names are enough
             continue
         if waiting:
             out += _round(here, waiting, loader, native=native)
@@ -82,7 +84,7 @@ def _round(here: list[Json], waiting: Sequence[tuple[Json, Json]], loader: str, 
     for item, result in waiting:
         place = _PLACE.fullmatch(str(item.get("id")))
         call_id = place[4] if place else str(item.get("id")).removeprefix("srv")
-        call = {"type": "tool_use", "id": call_id, "name": loader, "input": item.get("input") or {}}
+        call: Json = {"type": "tool_use", "id": call_id, "name": loader, "input": item.get("input") or {}}
         if place and int(place[3]) == total and int(place[2]) < total and int(place[2]) not in places:
             places[int(place[2])] = call
         else:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
-from loadpoint._json import Json, as_list, as_object, objects
+from loadpoint._json import Json, as_list, as_object, dumps, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
@@ -23,6 +23,8 @@ _OPERATIONS = {"/messages": "create", "/messages/count_tokens": "count", "/messa
 _CUT = frozenset({"max_tokens", "refusal", "pause_turn", "model_context_window_exceeded"})
 _SEARCH_TOOLS = "tool_search_tool_"
 _BETA = "anthropic-beta"
+# https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _MODES = {"auto": "auto", "none": "none", "any": "required"}
 
 
@@ -161,6 +163,22 @@ class AnthropicMessages:
 
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
         return blocks.answered(message, call_id, outcome.names)
+
+    def rebuilt(self, message: Json) -> Json:
+        return blocks.with_last_thinking(message)
+
+    def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
+        thinking = as_object(body.get("thinking"))
+        if thinking is None or thinking.get("type") not in ("enabled", "adaptive"):
+            return body, ()
+        binding = {**(as_object(thinking.get("block_binding")) or {}), "prefix_mismatch_behavior": "drop_block"}
+        return {**body, "thinking": {**thinking, "block_binding": binding}}, (_BINDING_BETA,)
+
+    def is_marked(self, body: Json) -> bool:
+        return '"cache_control"' in dumps(body)
+
+    def with_markers(self, body: Json) -> Json:
+        return blocks.with_markers(body)
 
     def bare(self, message: Json) -> Json:
         return blocks.bare(message)

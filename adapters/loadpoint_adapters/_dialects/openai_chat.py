@@ -193,6 +193,18 @@ class OpenAIChat:
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
         return message  # results are text here: what the application wrote is already what is sent
 
+    def rebuilt(self, message: Json) -> Json:
+        return message
+
+    def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
+        return body, ()
+
+    def is_marked(self, body: Json) -> bool:
+        return True  # prompts are cached without markers
+
+    def with_markers(self, body: Json) -> Json:
+        return body
+
     def bare(self, message: Json) -> Json:
         if "cache_control" not in message and not isinstance(message.get("content"), list):
             return message

@@ -49,7 +49,8 @@ def _unexpected(path: Sequence[str | int], name: str, instance: Any) -> Problem:
 
 def _expected(word: str, details: dict[str, Any]) -> str:
     if word == "type":
-        return " or ".join(str(kind) for kind in as_list(details.get("types")))
+        kinds = [str(kind) for kind in as_list(details.get("types"))]
+        return " or ".join(sorted(kinds, key=lambda kind: kind == "null"))
     if word == "enum":
         return f"one of {listed(as_list(details.get('options')))}"
     if word == "const":

@@ -49,6 +49,8 @@ def _repaired(node: Json, root: Json, works: Callable[[Json], bool], depth: int)
     for key, value in _walk(node, lambda inner: _inner(inner, root, works, depth)).items():
         if key == "items" and (items := as_list(value)):  # how drafts before 2020-12 write tuples
             kept.setdefault("prefixItems", [_inner(item, root, works, depth) for item in items])
+        elif key == "patternProperties":
+            kept[key] = {name: inner for name, inner in (as_object(value) or {}).items() if works({"pattern": name})}
         elif _usable(key, value, root, works):
             kept[key] = value
     return kept

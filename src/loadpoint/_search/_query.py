@@ -31,7 +31,7 @@ class Wanted:
 def understood(query: str, memo: Terms, index: Container[str]) -> list[Wanted]:
     """The content words of `query`; a word that nothing in the index stands for has no terms."""
     raw = [word for word in words(query[:_CHARACTERS]) if len(word) > 1 or not word.isascii() or word.isdigit()]
-    content = [word for word in raw if fold(word) not in STOP_WORDS] or raw
+    content = [word for word in raw if fold(word) not in STOP_WORDS]
     wanted: dict[str, Wanted] = {}
     for word in content:
         for main, stands in _readings(word, memo, index):

@@ -13,7 +13,7 @@ STOP_WORDS = frozenset(
     help tell know able try thanks thank hello hey hi ok okay etc e g ie eg tool tools function functions
     """.split()
 )
-"""Words that say nothing about a capability. They are searched only when a query holds nothing else."""
+"""Words that say nothing about a capability. In a query they count only where two of them make one word of a tool."""
 
 VERBS = frozenset(
     """

@@ -91,7 +91,7 @@ class OpenAIChat:
         if not chat.stream:
             return completions.create(model=chat.model, messages=chat.messages, tools=tools).choices[0].message
         with completions.stream(model=chat.model, messages=chat.messages, tools=tools) as stream:
-            return stream.get_final_completion().choices[0].message
+            return _sendable(stream.get_final_completion().choices[0].message)
 
 
 class AnthropicMessages:
@@ -159,6 +159,17 @@ def _echoed(reply: Any, echo: str, rebuild: Callable[[Any], Json]) -> Any:
         dumped = reply.model_dump(exclude_none=True)
         return dumped if "content" not in dumped or isinstance(dumped["content"], str) else _message(dumped)
     return reply if hasattr(reply, "tool_calls") else {"role": reply.role, "content": reply.content}
+
+
+def _sendable(message: Any) -> Any:
+    """A streamed message without what the stream helper adds to it: the API refuses those fields in a history."""
+    from openai.types.chat import ChatCompletionMessage
+
+    plain = message.model_dump(exclude_none=True)
+    plain.pop("parsed", None)
+    for call in plain.get("tool_calls", ()):
+        call["function"].pop("parsed_arguments", None)
+    return ChatCompletionMessage.model_validate(plain)
 
 
 def _message(dumped: Json) -> Json:

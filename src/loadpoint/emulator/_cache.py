@@ -47,6 +47,11 @@ class Bill:
     common: int = 0
     written: dict[str, int] = field(default_factory=dict[str, int])
 
+    def again(self, total: int) -> Bill:
+        """The bill of two passes: this one, and one over a prompt of `total` tokens that continues its prompt."""
+        warm = self.cached + self.writes
+        return Bill(self.total + total, self.cached + warm, self.common, self.written)
+
     @property
     def writes(self) -> int:
         """All written tokens."""

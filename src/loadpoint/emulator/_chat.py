@@ -102,7 +102,7 @@ class Chat:
         if asked.body.get("stream") is True:
             options = as_object(asked.body.get("stream_options")) or {}
             pieces = _chat_stream.pieces(reply, include_usage=options.get("include_usage") is True)
-        return Played(reply, pieces, out * len(choices))
+        return Played(reply, bill, pieces, out * len(choices))
 
 
 def text_of(content: Any) -> str:

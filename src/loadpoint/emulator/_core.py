@@ -174,9 +174,9 @@ class Emulator:
         bill = self._cache.bill(scope, row, prompt.parts, explicit_only=prompt.explicit_only)
         played = dialect.play(asked, move, bill)
         exchange.reply = played.reply
-        exchange.cached_tokens = bill.cached
-        exchange.written_tokens = bill.writes
-        exchange.uncached_tokens = bill.uncached
+        exchange.cached_tokens = played.bill.cached
+        exchange.written_tokens = played.bill.writes
+        exchange.uncached_tokens = played.bill.uncached
         exchange.common_tokens = bill.common
         exchange.output_tokens = played.output_tokens
         if exchange.stream:

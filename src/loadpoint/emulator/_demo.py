@@ -63,10 +63,14 @@ def planned(plan: Sequence[Sequence[Step]] | Mapping[str, Sequence[Step]]) -> Po
         steps = [_group(step) for step in _steps(plan, turn)]
         made = Counter(_target(call) for call in turn.results)
         for group in steps:
-            if all(made[name] > 0 for name, _, _ in group):
-                made.subtract(name for name, _, _ in group)
-                continue
-            return _next(turn, [item for item in group if made[item[0]] <= 0])
+            left: list[tuple[str, Mapping[str, Any], str]] = []
+            for item in group:
+                if made[item[0]] > 0:
+                    made[item[0]] -= 1
+                else:
+                    left.append(item)
+            if left:
+                return _next(turn, left)
         return Move(text="Done." if steps else "Nothing to do.")
 
     return decide

@@ -69,9 +69,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A move as the dialect's reply: the whole JSON, and its pieces for a stream."""
+    """A move as the dialect's reply: the whole JSON, its pieces for a stream, and what is billed in the end."""
 
     reply: Json
+    bill: Bill
     pieces: tuple[Piece, ...] = ()
     output_tokens: int = 0
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

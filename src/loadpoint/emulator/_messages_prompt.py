@@ -125,7 +125,10 @@ def _settings(body: Json, messages: Sequence[Json]) -> str:
 
 def _block_part(role: str, block: Json, declared: Mapping[str, Json], reading: _Reading) -> Part:
     kind = str(block.get("type"))
-    kept = {key: block[key] for key in sorted(block) if key != "cache_control" and block[key] is not None}
+    kept = {key: block[key] for key in sorted(block) if key not in ("cache_control", "tool") and block[key] is not None}
+    changed = as_object(block.get("tool")) or {}
+    if changed:
+        kept["tool"] = {key: value for key, value in changed.items() if key != "definition"}
     if kind == "tool_result" and isinstance(kept.get("content"), str):
         kept["content"] = blocks_of(kept["content"])
     text = f"{role}:{dumps(kept)}"
@@ -136,7 +139,8 @@ def _block_part(role: str, block: Json, declared: Mapping[str, Json], reading: _
     if kind == "tool_removal":
         reading.removed.add(str((as_object(block.get("tool")) or {}).get("name")))
     run = kind if kind in ("tool_use", "tool_result") else None
-    return Part("messages", text, marker(block), run=run)
+    by_value = as_object((as_object(block.get("tool")) or {}).get("definition")) or {}
+    return Part("messages", text, marker(block) or marker(by_value), run=run)
 
 
 def _loads(kind: str, block: Json, declared: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:

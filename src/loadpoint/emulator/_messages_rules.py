@@ -53,6 +53,8 @@ def _parameters(asked: Asked) -> Iterator[Broken]:
     for name in body:
         if name not in asked.book.value("messages.unknown_parameter", "known"):
             yield broken("messages.unknown_parameter", name=name)
+    for name in sorted(_messages_transcript.betas(asked) & set(asked.book.value("messages.beta_refused", "betas"))):
+        yield broken("messages.beta_refused", name=name)
     thinking = as_object(body.get("thinking")) or {}
     if thinking.get("type") == "enabled" and asked.book["messages.thinking_type_removed"].applies_to(asked.model):
         yield broken("messages.thinking_type_removed")
@@ -89,7 +91,8 @@ def _tools(tools: Sequence[Json], asked: Asked) -> Iterator[Broken]:
         yield broken("messages.all_deferred")
     if len(deferred) > book.value("messages.too_many_deferred", "limit"):
         yield broken("messages.too_many_deferred")
-    if len({tool.get("name") for tool in tools}) < len(tools):
+    names = [tool["name"] for tool in tools if tool.get("name") is not None]
+    if len(set(map(str, names))) < len(names):
         yield broken("messages.tool_names_unique")
     for at, tool in enumerate(tools):
         yield from _tool(at, tool, asked)
@@ -156,6 +159,11 @@ def _markers(body: Json, book: RuleBook) -> Iterator[Broken]:
             yield broken("messages.cache_control_empty_text", where=where)
 
 
+def _by_value(block: Json | None) -> Json | None:
+    """The definition that a tool change carries."""
+    return as_object((as_object((block or {}).get("tool")) or {}).get("definition"))
+
+
 def _marked(body: Json) -> Iterator[tuple[str, Json, str]]:
     """Everything that holds a cache marker, in the order of the prompt."""
     holders: list[tuple[str, Any]] = [(f"tools.{at}", tool) for at, tool in enumerate(as_list(body.get("tools")))]
@@ -165,6 +173,7 @@ def _marked(body: Json) -> Iterator[tuple[str, Json, str]]:
             inner = as_list((as_object(block) or {}).get("content"))
             where = f"messages.{at}.content.{index}"
             holders += [(f"{where}.content.{item}", part) for item, part in enumerate(inner)]
+            holders.append((f"{where}.tool.definition", _by_value(as_object(block))))
             holders.append((where, block))
     for where, holder in [*holders, ("cache_control", body)]:
         held = as_object(holder)

@@ -12,14 +12,17 @@ _STEP = 14
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 
 
-def pieces(reply: Json, raw: Mapping[int, str]) -> tuple[Piece, ...]:
-    """The server-sent events of `reply`; `raw` holds the input text of calls by block index."""
-    return tuple(Piece(sse(event, event=event["type"])) for event in _events(reply, raw))
+def pieces(reply: Json, raw: Mapping[int, str], usage: Json) -> tuple[Piece, ...]:
+    """The server-sent events of `reply`.
+
+    `raw` holds the input text of calls by block index, `usage` what is known when the stream starts; the last event
+    carries the cumulative usage of the reply.
+    """
+    return tuple(Piece(sse(event, event=event["type"])) for event in _events(reply, raw, usage))
 
 
-def _events(reply: Json, raw: Mapping[int, str]) -> Iterator[Json]:
-    start_usage = {**reply["usage"], "output_tokens": min(1, reply["usage"].get("output_tokens", 1))}
-    opened: Json = {"content": [], "stop_reason": None, "stop_details": None, "usage": start_usage}
+def _events(reply: Json, raw: Mapping[int, str], usage: Json) -> Iterator[Json]:
+    opened: Json = {"content": [], "stop_reason": None, "stop_details": None, "usage": usage}
     yield {"type": "message_start", "message": {**reply, **opened}}
     for index, block in enumerate(reply["content"]):
         shown, deltas = _block(block, raw.get(index))
@@ -32,8 +35,8 @@ def _events(reply: Json, raw: Mapping[int, str]) -> Iterator[Json]:
     if not reply["content"]:
         yield {"type": "ping"}
     delta = {key: reply[key] for key in ("stop_reason", "stop_sequence", "stop_details")}
-    usage = {key: value for key, value in reply["usage"].items() if key not in ("cache_creation", "service_tier")}
-    yield {"type": "message_delta", "delta": delta, "usage": usage}
+    final = {key: value for key, value in reply["usage"].items() if key not in ("cache_creation", "service_tier")}
+    yield {"type": "message_delta", "delta": delta, "usage": final}
     yield {"type": "message_stop"}
 
 

@@ -117,7 +117,7 @@ class Move:
         return cls(calls=[(name, {} if arguments is None else arguments)], **rest)
 
     @classmethod
-    def fault(cls, status: int, message: str = "", *, retry_after: float | None = 0.0, **rest: Any) -> Move:
+    def fault(cls, status: int, message: str = "", *, retry_after: float | None = 0.001, **rest: Any) -> Move:
         """A move that is an HTTP error; `retry_after` seconds are sent along for 429 and 5xx (None: no header)."""
         headers = {} if retry_after is None or status < 429 else {"retry-after-ms": str(int(retry_after * 1000))}
         return cls(status=status, text=message, headers=headers, **rest)
