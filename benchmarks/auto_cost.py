@@ -5,7 +5,7 @@
 For {4, 40 turns} x {2, 6 loads} x price rows x numbers of tools, both sessions are played with the real SDKs, and their
 cost is computed from the captured requests: cached is the common prefix with the previous request, if it has at least
 1,024 tokens. Costs are in prices of one uncached input token, output counts five. Exits 1 if `auto` costs more than
-`eager` plus 5% anywhere.
+`eager` plus 5% anywhere, or a session fails.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from loadpoint import Policy, bench
@@ -41,6 +42,10 @@ ROWS = (
 )
 
 
+class SessionError(Exception):
+    """A session that did not come to its end; the message says why."""
+
+
 @dataclass(frozen=True)
 class Work:
     """One session of one set of tools."""
@@ -58,7 +63,7 @@ class Costs:
         self._eager: dict[tuple[str, str, int, int], bench.Measured] = {}
 
     def of(self, work: Work, row: Row, targets: Sequence[bench.Target]) -> tuple[float, float, str]:
-        """The cost of `eager` and of `auto`, and what `auto` took."""
+        """The cost of `eager` and of `auto`, and what `auto` took. Raises `SessionError`."""
         case = bench.Case(
             dialect=row.dialect,
             model=row.model,
@@ -75,7 +80,7 @@ class Costs:
     def _measured(self, case: bench.Case) -> tuple[bench.Measured, str]:
         played = bench.play(case)
         if played.problems:
-            raise SystemExit(f"{case.dialect} {case.model} {case.plan.name}: {'; '.join(played.problems)}")
+            raise SessionError("; ".join(played.problems))
         measured = bench.measure(case.dialect, case.model, played.sent, self.counter)
         return measured, "/".join(sorted({report.strategy for report in played.reports})) or "eager"
 
@@ -87,24 +92,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     targets = bench.targets(whole)
     costs = Costs(bench.Counter())
     print(f"{len(whole)} tools of {whole.servers} servers, tokens: {costs.counter.name}, bound: eager x {ALLOWED}")
-    worst, dearer = 0.0, 0
+    ratios: list[float] = []
+    failed = 0
     for size in map(int, options.sizes.split(",")):
         for loads in map(int, options.loads.split(",")):
             tools = whole.sized(size, keep=[target.tool for target in targets[:loads]])
-            for session in options.sessions.split(","):
-                for row in ROWS:
+            for session, row in product(options.sessions.split(","), ROWS):
+                label = f"{size:>5} tools  {loads} loads  {session:<5}  {row.name:<29}"
+                try:
                     eager, auto, taken = costs.of(Work(tools, session, loads), row, targets)
-                    ratio = auto / eager
-                    worst = max(worst, ratio)
-                    dearer += ratio > ALLOWED
-                    mark = "  DEARER" if ratio > ALLOWED else ""
-                    print(
-                        f"{size:>5} tools  {loads} loads  {session:<5}  {row.name:<29} {taken:<7}"
-                        f"eager {eager:>12,.0f}  auto {auto:>12,.0f}  {ratio:6.1%}{mark}",
-                        flush=True,
-                    )
-    print(f"dearest: {worst:.1%} of eager; beyond the bound: {dearer}")
-    return 1 if dearer else 0
+                except SessionError as problem:
+                    failed += 1
+                    print(f"{label} FAILED: {problem}", flush=True)
+                    continue
+                ratios.append(auto / eager)
+                mark = "  DEARER" if ratios[-1] > ALLOWED else ""
+                figures = f"eager {eager:>12,.0f}  auto {auto:>12,.0f}  {ratios[-1]:6.1%}"
+                print(f"{label} {taken:<7} {figures}{mark}", flush=True)
+    dearer = sum(ratio > ALLOWED for ratio in ratios)
+    print(f"dearest: {max(ratios, default=0):.1%} of eager; beyond the bound: {dearer}; failed: {failed}")
+    return 1 if dearer or failed else 0
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -81,8 +81,8 @@ def test_an_adapter_loads_no_other_sdk(one: str, other: str):
 
 @pytest.mark.parametrize("code", ["import loadpoint", "import loadpoint; loadpoint.wrap"])
 def test_import_time_budget(code: str):
-    """The best of five runs: the budget is for this code, not for what else the machine is doing."""
-    timed = f"import time; t = time.perf_counter()\n{code}\nprint(1000 * (time.perf_counter() - t))"
+    """Processor time, the best of five runs: the budget is for this code, not for what else the machine is doing."""
+    timed = f"import time; t = time.process_time()\n{code}\nprint(1000 * (time.process_time() - t))"
     runs = [
         float(subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True).stdout)  # noqa: S603
         for _ in range(5)

@@ -39,6 +39,10 @@ class Compat(Protocol):
         """The dialects this SDK speaks."""
         ...
 
+    def pool(self, client: Any) -> object:
+        """The HTTP client behind a client."""
+        ...
+
     def omit(self) -> object:
         """The value that removes a header."""
         ...

@@ -108,8 +108,10 @@ class Exchange:
         for name, value in self._compat.headers(options).items():
             if name.lower() not in edits:
                 headers[name] = self._rotated(value, body) if name.lower() == _KEY else value
+        # spelled as the client's own header of that name, which some versions would send beside it otherwise
+        spelled = {name.lower(): name for name in self._client_headers()}
         for name, value in edits.items():
-            headers[name] = self._compat.omit() if value is None else value
+            headers[spelled.get(name, name)] = self._compat.omit() if value is None else value
         options.headers = headers
         options.idempotency_key = self._rotated(options.idempotency_key, body)
         return options

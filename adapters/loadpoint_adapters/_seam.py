@@ -61,14 +61,20 @@ class Seam:
         reason = self.compat.unsupported()
         if reason is not None:
             raise UnsupportedClientError(reason)
-        return self._bound(_twin(client), Binding(session_factory(self.compat.dialects()), client))
+        return self._bound(
+            _twin(client, self.compat.pool(client)), Binding(session_factory(self.compat.dialects()), client)
+        )
 
     def unwrap(self, client: T) -> T:
         """The client that was wrapped; for a copy of a wrapped client a plain client with the copy's options."""
         binding = _binding(client)
         if binding is None:
             return client
-        return cast(T, binding.original) if binding.original is not None else _twin(cast(T, _plain(client)))
+        return (
+            cast(T, binding.original)
+            if binding.original is not None
+            else _twin(cast(T, _plain(client)), self.compat.pool(client))
+        )
 
     def _bound(self, client: T, binding: Binding) -> T:
         vars(client)["_loadpoint"] = binding
@@ -116,9 +122,9 @@ def _plain(client: Any) -> Any:
     return made
 
 
-def _twin(client: T) -> T:
+def _twin(client: T, pool: object) -> T:
     """A second client with the same options and connection pool, and what a class or a caller has added to it."""
-    made = _copied(client)
+    made = _copied(client, pool)
     for name, value in vars(client).items():
         if _is_cached(client, name) or name == "_loadpoint":
             continue
@@ -129,9 +135,9 @@ def _twin(client: T) -> T:
     return cast(T, made)
 
 
-def _copied(client: Any) -> Any:
+def _copied(client: Any, pool: object) -> Any:
     try:
-        return client.copy()
+        return client.copy(http_client=pool)  # named because some classes' copy() makes a new one
     except TypeError:
         # the class has a constructor of its own, which the SDK's copy() cannot call
         made: Any = object.__new__(client.__class__)

@@ -69,7 +69,7 @@ class Beginning:
         return self._planned(registry, held)
 
     def _planned(self, registry: Registry, held: Held | None) -> Call | Passing | None:
-        replayer = Replayer(self.dialect, self.session.reader(self.dialect), self.session.ledger, self.scope)
+        replayer = self.session.replayer(self.dialect, self.scope)
         messages = self.dialect.messages(self.request.body)
         transcript = replayer.replay(messages, loader=registry.loader)
         state = _state(transcript)

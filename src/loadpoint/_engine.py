@@ -130,6 +130,8 @@ class Call:
         self.base = self._base()
         self.body = self._body()
         self.first_state = self.state()
+        self.composed_first = self.composed
+        self.first_placed = frozenset(proof.name for proof in self.proofs if proof.placed)
 
     # -- what is sent --------------------------------------------------------------------------------------------
 

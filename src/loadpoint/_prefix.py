@@ -15,11 +15,19 @@ FIRST = "first_request"
 
 
 def predict(
-    dialect: Dialect, transcript: Transcript, before: State | None, now: State, *, context: int, forced: bool = False
+    dialect: Dialect,
+    transcript: Transcript,
+    before: State | None,
+    now: State,
+    *,
+    context: int,
+    forced: bool = False,
+    redefined: bool = False,
 ) -> Prefix:
     """The verdict on the first request of a call, against the last request of the same conversation.
 
     `now` is how this request is sent, `before` how the last one was, `context` the tokens (estimate) of that one.
+    `redefined` says that a reference of the transcript expands to another definition than before.
     """
     if transcript.turns == 0:
         return Prefix(stable=None, predicted=None, broke=FIRST)
@@ -33,9 +41,11 @@ def predict(
     tools = estimate_bytes(sum(len(dumps(tool)) for tool in in_context(dialect, now)))
     if before.system != now.system:
         return Prefix(stable=False, predicted=tools, broke="system_changed")
-    if transcript.rewritten or transcript.lost:
-        broke = "history_rewritten" if transcript.rewritten and not transcript.lost else "rounds_rebuilt"
+    if transcript.rewritten or transcript.lost_since:
+        broke = "rounds_rebuilt" if transcript.lost else "history_rewritten"
         return Prefix(stable=False, predicted=tools + transcript.shared, broke=broke)
+    if redefined:
+        return Prefix(stable=False, predicted=tools, broke="tool_changed")
     return Prefix(stable=True, predicted=context)
 
 

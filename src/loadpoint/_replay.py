@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ._checkpoint import Checkpoints
 from ._dialect import Dialect, Outcome, View
 from ._json import Json, digest, dumps
 from ._ledger._record import Ledger, Record, State
@@ -79,6 +80,8 @@ class Transcript:
     turns: int = 0
     lost: int = 0
     """Assistant turns without a record."""
+    lost_since: int = 0
+    """Those of them that came after the last turn with one: what was sent for them last time is not known."""
     shared: int = 0
     """Tokens (estimate) up to the last turn that was sent after exactly this history."""
     rewritten: bool = False
@@ -87,24 +90,32 @@ class Transcript:
     failed: str | None = None
     """Why the ledger could not be read."""
 
+    def copied(self) -> Transcript:
+        """A copy that can be carried on without changing this one."""
+        return replace(self, messages=[*self.messages], views=[*self.views], window=[*self.window])
+
 
 class Replayer:
     """Turns visible messages into upstream ones, with one ledger and one scope."""
 
-    def __init__(self, dialect: Dialect, reader: Reader, ledger: Ledger, scope: str) -> None:
+    def __init__(
+        self, dialect: Dialect, reader: Reader, ledger: Ledger, scope: str, checkpoints: Checkpoints | None = None
+    ) -> None:
         self.dialect = dialect
         self.reader = reader
         self.ledger = ledger
         self.scope = scope
+        self.checkpoints = checkpoints
 
     def replay(self, messages: Sequence[Json], *, loader: str, native: bool | None = None) -> Transcript:
         """The transcript that stands for `messages`.
 
         `native` says whether the request takes references in results; None takes it from the records, or says no.
         """
-        out = Transcript(sent=digest(self.scope), chain=digest(self.scope))
-        names: dict[str, str] = {}
-        groups = list(_grouped(messages, self.reader))
+        key = (self.scope, loader, native)
+        known = self.checkpoints.find(key, messages) if self.checkpoints is not None else None
+        start, names, out = known or (0, {}, Transcript(sent=digest(self.scope), chain=digest(self.scope)))
+        groups = list(_grouped(messages[start:], self.reader))
         for at, group in enumerate(groups):
             visible = [message for message, _ in group]
             if group[0][1].view.role == "assistant":
@@ -120,6 +131,8 @@ class Replayer:
                     out.window.append(reading.level)
             names.update((call.id, call.name) for _, reading in group for call in reading.view.calls)
         out.sent_before = out.sent
+        if self.checkpoints is not None and out.failed is None:
+            self.checkpoints.keep(key, messages, names, out)
         return out
 
     def _prefill(
@@ -148,6 +161,7 @@ class Replayer:
         out.chain = digest(out.chain, level)
         if record is None:
             out.lost += 1
+            out.lost_since += 1
             out.exact = False
             takes = native if native is not None else _is_native(out.record)
             turn: Sequence[Json] = [
@@ -157,6 +171,7 @@ class Replayer:
             ]
         else:
             out.rewritten = record.sent_before != out.sent
+            out.lost_since = 0
             out.exact = record.chain == out.chain or not out.rewritten
             out.record = record
             turn = self.dialect.carried(visible, record.turn) if record.turn else visible

@@ -72,6 +72,7 @@ def _prefix(call: Call) -> Prefix:
         call.first_state,
         context=record.context_tokens if record else 0,
         forced=bool(plan.forced),
+        redefined=any(name in call.first_placed for name in call.composed_first.changed),
     )
     if not call.log or not call.log[0].usage:
         return verdict

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _prices
 from ._begin import Beginning
 from ._capability import capability
+from ._checkpoint import Checkpoints
 from ._dialect import Dialect
 from ._engine import Call, Request
 from ._json import Json, digest, dumps
@@ -20,7 +21,7 @@ from ._paid import PaidRound, PaidRounds
 from ._passing import Passing
 from ._policy import Policy
 from ._registry import Registry, build
-from ._replay import Reader
+from ._replay import Reader, Replayer
 from ._report import CallReport
 from ._usage import add, read, with_iterations
 from .errors import PolicyError
@@ -59,6 +60,7 @@ class Session:
         self._registries: OrderedDict[str, Registry] = OrderedDict()
         self._lock = threading.Lock()
         self._paid = PaidRounds()
+        self._checkpoints = Checkpoints()
 
     @property
     def policy(self) -> Policy:
@@ -86,6 +88,10 @@ class Session:
     def reader(self, dialect: Dialect) -> Reader:
         """The reader of a dialect's messages, which remembers those it has read."""
         return self._readers[dialect.name]
+
+    def replayer(self, dialect: Dialect, scope: str) -> Replayer:
+        """What turns visible messages of one scope into upstream ones."""
+        return Replayer(dialect, self._readers[dialect.name], self.ledger, scope, self._checkpoints)
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
         """The registry of a request's tools; equal lists share one."""

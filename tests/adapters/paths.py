@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
+import anthropic
 import pydantic
 
 Calls: TypeAlias = "list[tuple[str, Any]]"
@@ -24,6 +25,10 @@ class Answer(pydantic.BaseModel):
     """A structured answer that nobody gives here: the model calls a tool."""
 
     city: str
+
+
+THREADS: bool = hasattr(anthropic.resources.beta.messages.Messages, "thread")
+"""Whether this version of the SDK has threads; then its tool runners use them."""
 
 
 def chat_tools(count: int = 150) -> list[dict[str, Any]]:
@@ -235,7 +240,7 @@ _MESSAGES: dict[str, tuple[Walk, ...]] = {
     "parse": (parsed,),
     "stream": (helper,),
 }
-_THREADS: dict[str, tuple[Walk, ...]] = {"thread": (thread_send, thread_stream)}
+_THREADS: dict[str, tuple[Walk, ...]] = {"thread": (thread_send, thread_stream)} if THREADS else {}
 
 PATHS: dict[str, tuple[Walk, ...]] = {
     **{f"openai:chat.completions.{name}": walks for name, walks in _CHAT.items()},

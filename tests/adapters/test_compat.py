@@ -11,10 +11,10 @@ import openai
 import pytest
 from anthropic._models import FinalRequestOptions as AnthropicOptions
 from openai._models import FinalRequestOptions as OpenAIOptions
+from tests.adapters.rig import ADAPTERS, MODULES, SDKS, rig, said
 
 from loadpoint_adapters._exchange import RAW
 from loadpoint_adapters.anthropic._compat import client_behind, is_response, rewrapped, without
-from tests.adapters.rig import ADAPTERS, MODULES, SDKS, rig, said
 
 sdks = pytest.mark.parametrize("sdk", SDKS)
 OPTIONS: dict[str, Any] = {"openai": OpenAIOptions, "anthropic": AnthropicOptions}
@@ -90,8 +90,14 @@ def test_the_raw_header_has_its_name_and_value(sdk: str):
 @sdks
 def test_omit_removes_a_header(sdk: str):
     given = rig(sdk, said(sdk), default_headers={"X-Gone": "1"})
-    given.client.post("/x", cast_to=object, body={}, options={"headers": {"x-gone": ADAPTERS[sdk].compat.omit()}})
+    given.client.post("/x", cast_to=object, body={}, options={"headers": {"X-Gone": ADAPTERS[sdk].compat.omit()}})
     assert "x-gone" not in given.provider.requests[0].headers
+
+
+@sdks
+def test_the_http_client_has_its_name(sdk: str):
+    given = rig(sdk)
+    assert ADAPTERS[sdk].compat.pool(given.plain) is given.plain._client
 
 
 @sdks
@@ -140,7 +146,7 @@ def test_anthropic_prepares_bodies_once():
     once = client._copy_and_prepare(options)
     again = client._copy_and_prepare(once)
     assert once.json_data == again.json_data == {"tools": [{"name": "a"}], "z": 1}
-    assert "x" in options.json_data  # the caller's options are left alone
+    assert set(body) == {"tools", "x", "y"}
     assert inspect.iscoroutinefunction(anthropic.AsyncAnthropic._copy_and_prepare)
 
 

@@ -7,27 +7,25 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
+from tests.adapters import paths
+from tests.adapters.doubles import FakeSession, Fault, Provider, message_events
+from tests.adapters.paths import each, settle
+from tests.adapters.rig import Rig, rig, said, search, text_of, texts
+from tests.adapters.test_paths import request as asked
+from tests.adapters.test_paths import searching
 
 import loadpoint
 from loadpoint import emulator
 from loadpoint._adapter import report
 from loadpoint_adapters.anthropic import adapter, middleware
 from loadpoint_adapters.anthropic._middleware import _Middleware
-from tests.adapters import paths
-from tests.adapters.doubles import Fault, FakeSession, Provider, message_events
-from tests.adapters.paths import each, settle
-from tests.adapters.rig import Rig, rig, said, search, text_of, texts
-from tests.adapters.test_paths import request as asked
-from tests.adapters.test_paths import searching
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 SDK = "anthropic"
 
 
-def middle(
-    *script: Any, asynchronous: bool = False, before: Any = (), behind: Any = (), **options: Any
-) -> Rig:
+def middle(*script: Any, asynchronous: bool = False, before: Any = (), behind: Any = (), **options: Any) -> Rig:
     """A client that somebody else made, with our middleware between `before` and `behind`."""
     session = FakeSession()
     chain = [*before, _Middleware(session), *behind]
@@ -36,7 +34,9 @@ def middle(
 
 
 @both
-@pytest.mark.parametrize("walk", [w for path, ws in paths.PATHS.items() if path.startswith("anthropic:messages") for w in ws])
+@pytest.mark.parametrize(
+    "walk", [w for path, ws in paths.PATHS.items() if path.startswith("anthropic:messages") for w in ws]
+)
 async def test_every_way_through_the_sdk_works(walk: paths.Walk, asynchronous: bool):
     server = searching()
     http = emulator.http_client("anthropic", server, asynchronous=asynchronous)

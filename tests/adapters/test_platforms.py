@@ -223,6 +223,9 @@ def test_the_other_platforms_are_wrapped_alike(name: str, options: dict[str, Any
     given = rig("anthropic", kind=kind, **options)
     assert isinstance(given.client, kind)
     assert text_of(given.create()) == "hello big world"
-    assert text_of(given.create(given.client.with_options(timeout=3))) == "hello big world"
+    assert (
+        text_of(given.create(given.client.with_options(timeout=3, http_client=given.plain._client)))
+        == "hello big world"
+    )
     hosts = {hashlib.sha256(sent.url.host.encode()).hexdigest() for sent in given.provider.requests}
     assert len(hosts) == 1

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx2
 import pytest
-
 from tests.adapters.doubles import LOADER, chat, message
 from tests.adapters.paths import each, settle
 from tests.adapters.rig import SDKS, Rig, rig, text_of, texts
@@ -81,9 +80,7 @@ async def test_tasks_do_not_see_each_other(sdk: str):
         await asyncio.sleep(0)
         return answer(request)  # type: ignore[no-any-return]
 
-    client = given.client.with_options(
-        http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(answer_async))
-    )
+    client = given.client.with_options(http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(answer_async)))
     seen = await asyncio.gather(*(one(given, client, number) for number in range(120)))
     assert seen == [f"call {number}" for number in range(120)]
     assert all(call.failures == 0 for call in given.session.calls)

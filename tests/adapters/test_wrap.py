@@ -7,32 +7,31 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
 import openai
 import pytest
+from tests.adapters.rig import said, text_of
+from tests.adapters.test_paths import client as real
+from tests.adapters.test_paths import request, searching, shown
 
 import loadpoint
 from loadpoint import LoadpointError, Policy, PolicyError, UnsupportedClientError, _adapter, emulator
 from loadpoint._adapter import Reports
 from loadpoint._report import CallReport
-from tests.adapters.rig import said, text_of
-from tests.adapters.test_paths import client as real
-from tests.adapters.test_paths import request, searching, shown
 
 REPORT = CallReport(strategy="s", load_point=None, reason="r")
 
 
 @pytest.fixture
-def adapters(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def adapters(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The adapters known in this process, and nothing installed beside them."""
     known: dict[str, Any] = {}
     monkeypatch.setattr(_adapter, "_adapters", known)
     monkeypatch.setattr(_adapter, "_broken", {})
     monkeypatch.setattr(_adapter, "_found", {})
-    yield known
+    return known
 
 
 class Foreign:
@@ -96,7 +95,7 @@ def test_entry_points_are_loaded_once_and_must_be_adapters(adapters: dict[str, A
     assert loaded == [1]
     monkeypatch.setattr(_adapter, "_found", {"yyy": lambda: "text"})
     adapters.clear()
-    with pytest.raises(UnsupportedClientError, match="'yyy'.*'text'"):
+    with pytest.raises(UnsupportedClientError, match=r"'yyy'.*'text'"):
         loadpoint.wrap(Foreign())
 
 
@@ -137,11 +136,7 @@ def test_an_sdk_out_of_range_is_refused(sdk: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_wrapping_one_sdk_does_not_import_the_other():
-    code = (
-        "import sys, openai, loadpoint;"
-        "loadpoint.wrap(openai.OpenAI(api_key='k'));"
-        "print('anthropic' in sys.modules)"
-    )
+    code = "import sys, openai, loadpoint;loadpoint.wrap(openai.OpenAI(api_key='k'));print('anthropic' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert run.stdout.strip() == "False"
 

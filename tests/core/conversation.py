@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from loadpoint import Policy
 from loadpoint._engine import Request
@@ -45,6 +47,45 @@ def tools(dialect: str, names: Sequence[str] = NAMES) -> list[Json]:
         else:
             made.append({"name": name, "description": text, "input_schema": schema})
     return made
+
+
+class UpstreamError(AssertionError):
+    """The emulator refused a request or played a failure."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way of sending: a dialect, a strategy, streamed or not."""
+
+    dialect: str
+    strategy: str
+    stream: bool
+
+    def talk(self, policy: Json | None = None, **given: Any) -> Conversation:
+        """A conversation in this form; `policy` are fields of the policy."""
+        chosen = Policy(**{"strategy": self.strategy, **(policy or {})})
+        return Conversation(self.dialect, chosen, stream=self.stream, **given)
+
+
+FORMS = [
+    Form(dialect, strategy, stream)
+    for dialect, strategy in ((CHAT, "resend"), (MESSAGES, "native"), (MESSAGES, "resend"))
+    for stream in (False, True)
+]
+
+
+def form_id(form: Form) -> str:
+    """The form's name in test ids."""
+    return f"{form.dialect.split('.')[1]}-{form.strategy}{'-stream' if form.stream else ''}"
+
+
+everywhere = pytest.mark.parametrize("form", FORMS, ids=form_id)
+unstreamed = pytest.mark.parametrize("form", [form for form in FORMS if not form.stream], ids=form_id)
+
+
+def search(query: str, **more: Any) -> tuple[str, Json]:
+    """A loader call."""
+    return ("ToolSearch", {"query": query, **more})
 
 
 @dataclass
@@ -97,9 +138,7 @@ class Conversation:
         body: Json | None = request.body if call is None else call.body
         if call is None or not self.stream:
             while body is not None:
-                status, raw = self.post(body)
-                assert status == 200, raw
-                reply = json.loads(raw)
+                reply = json.loads(self._ok(call, body))
                 body = None if call is None else call.feed(reply)
             result = reply if call is None else call.result
         else:
@@ -125,16 +164,96 @@ class Conversation:
 
     def _streamed(self, call: Any, body: Json | None) -> Json:
         splice = call.splice()
-        out: list[bytes] = splice.replayed()
+        self.shown = out = splice.replayed()
+        body = call.body
         while body is not None:
-            status, raw = self.post(body)
-            assert status == 200, raw
+            raw = self._ok(call, body)
             for chunk in self.cut(raw) if self.cut else [raw]:
                 out += splice.feed(chunk)
             body = splice.end()
             out += splice.closing()
-        self.shown = out
         return rebuilt(self.dialect, b"".join(out))
+
+    def _ok(self, call: Any, body: Json) -> bytes:
+        """The bytes of a good answer; an error is told to the call, as an adapter does, and raised."""
+        status, raw = self.post(body)
+        if status != 200:
+            if call is not None:
+                call.failed()
+            raise UpstreamError(raw.decode())
+        return raw
+
+    # -- reading what was sent and shown --------------------------------------------------------------------------
+
+    @property
+    def report(self) -> Any:
+        """The report of the last call."""
+        return self.reports[-1]
+
+    @property
+    def body(self) -> Json:
+        """The last upstream body."""
+        return self.bodies[-1]
+
+    def name(self, tool: Json) -> str:
+        """The name of a wire tool."""
+        inner = tool.get("function") or tool.get("custom") or tool
+        return str(inner.get("name"))
+
+    def in_context(self, body: Json | None = None) -> list[str]:
+        """The names of the tools that stand in the model's context from the start."""
+        tools_sent = (body or self.body).get("tools") or []
+        return [self.name(tool) for tool in tools_sent if tool.get("defer_loading") is not True]
+
+    def declared(self, body: Json | None = None) -> list[str]:
+        """The names that are sent deferred."""
+        return [self.name(t) for t in (body or self.body).get("tools") or [] if t.get("defer_loading") is True]
+
+    def callable(self, body: Json | None = None) -> set[str]:
+        """The names that the model can call: in context, or referred to in a result."""
+        return {*self.in_context(body), *(n for result in self.results(body).values() for n in references(result))}
+
+    def results(self, body: Json | None = None) -> dict[str, Json]:
+        """The tool results of a body by call id."""
+        out: dict[str, Json] = {}
+        for message in (body or self.body)["messages"]:
+            if self.dialect == CHAT and message["role"] == "tool":
+                out[message["tool_call_id"]] = message
+            elif isinstance(message["content"], list):
+                out.update({b["tool_use_id"]: b for b in message["content"] if b.get("type") == "tool_result"})
+        return out
+
+    def calls(self, reply: Json) -> list[tuple[str, Any]]:
+        """The visible calls of a reply: name and arguments."""
+        if self.dialect == CHAT:
+            found = reply["choices"][0]["message"].get("tool_calls") or []
+            return [(call["function"]["name"], json.loads(call["function"]["arguments"] or "{}")) for call in found]
+        return [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
+
+    def text(self, reply: Json) -> str:
+        """The visible text of a reply."""
+        if self.dialect == CHAT:
+            return reply["choices"][0]["message"].get("content") or ""
+        return "".join(block["text"] for block in reply["content"] if block["type"] == "text")
+
+    def stop(self, reply: Json) -> str:
+        """The provider's reason to end."""
+        return str(reply["choices"][0]["finish_reason"] if self.dialect == CHAT else reply["stop_reason"])
+
+    def load(self, name: str, arguments: Json | None = None) -> Json:
+        """A whole user turn in which the model finds `name`, calls it, and answers."""
+        self.user(f"please do {name}")
+        result = self.send(Move(calls=[search(name)]), Move(calls=[(name, arguments or {"id": 1})]))
+        self.answer(result)
+        return self.send(Move(text=f"{name} is done"))
+
+    def restart(self, **given: Any) -> None:
+        """From here on another process, which knows nothing unless a ledger is `given`."""
+        self.session = self.fresh(**given)
+
+    def begun(self, headers: Json | None = None) -> Any:
+        """The call for the visible history, not sent."""
+        return self.session.begin(self.request(headers))
 
     def user(self, text: str) -> None:
         self.visible.append({"role": "user", "content": text})
@@ -170,6 +289,27 @@ class Conversation:
         answer = self.post(body)
         self.bodies = sent
         return answer
+
+
+def references(result: Json) -> Iterator[str]:
+    """The names that a result refers to, or that a loader's JSON adds."""
+    content = result.get("content")
+    for part in content if isinstance(content, list) else []:
+        if part.get("type") == "tool_reference":
+            yield part["tool_name"]
+        elif part.get("type") == "text":
+            yield from added(part["text"])
+    if isinstance(content, str):
+        yield from added(content)
+
+
+def added(text: str) -> list[str]:
+    """`addedToolNames` of a loader answer in JSON; empty for any other text."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return []
+    return list(body.get("addedToolNames") or []) if isinstance(body, dict) else []
 
 
 def rebuilt(dialect: str, raw: bytes) -> Json:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +11,8 @@ from hypothesis import strategies as st
 
 from loadpoint import Policy
 from loadpoint.emulator import Move
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
-import judge  # noqa: E402
-from conversation import CHAT, MESSAGES, NAMES, Conversation  # noqa: E402
+from tests.bench import judge
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation
 
 MODES = [(CHAT, "resend"), (MESSAGES, "native"), (MESSAGES, "resend")]
 STYLES: dict[str, Any] = {

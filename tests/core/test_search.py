@@ -85,6 +85,7 @@ def test_a_displayed_path_in_front_of_a_name_does_no_harm():
 
 @pytest.mark.report("BR-103")
 def test_select_takes_several_names_short_or_long():
+    assert all(match.why.startswith("exact name") for match in INDEX.search("select:browser_open,browser_close"))
     assert found("select:browser_open,browser_close") == ["mcp__browser__browser_open", "mcp__browser__browser_close"]
     assert found("select: Read , nothing_like_it")[0] == "Read"
 
@@ -247,8 +248,8 @@ def test_results_do_not_depend_on_the_run_or_on_earlier_queries():
 
 
 def test_ties_keep_the_registry_s_order():
-    twins = [Tool(f"twin_{letter}", "Does the very same.") for letter in "dbac"]
-    assert found("same", ToolIndex(twins)) == ["twin_d", "twin_b", "twin_a", "twin_c"]
+    twins = [Tool(f"twin_{letter}", "Paints it purple.") for letter in "dbac"]
+    assert found("purple", ToolIndex(twins)) == ["twin_d", "twin_b", "twin_a", "twin_c"]
 
 
 def test_of_two_tools_with_one_name_the_first_counts():
@@ -310,9 +311,9 @@ def test_no_tool_raises_and_every_name_finds_its_tool(tools: list[Tool], query: 
 @pytest.mark.parametrize(
     "query",
     [
-        "x" * 100_000, "create issue " * 10_000, "a_b_" * 30_000, "\u6cd5" * 100_000, "\u00e9" * 100_000, "\ud800" * 1_000,
-        " " * 100_000, "_" * 100_000, "a." * 50_000, "(a+)+$", "[" * 100_000, '{"query": "create issue"}', "\x00\x1b[31m",
-        "a,b," * 50_000, ".*" * 10_000, "\u0301" * 100_000,
+        "x" * 100_000, "create issue " * 10_000, "a_b_" * 30_000, "\u6cd5" * 100_000, "\u00e9" * 100_000,
+        "\ud800" * 1_000, " " * 100_000, "_" * 100_000, "a." * 50_000, "(a+)+$", "[" * 100_000, "\x00\x1b[31m",
+        '{"query": "create issue"}', "a,b," * 50_000, ".*" * 10_000, "\u0301" * 100_000,
     ],
 )  # fmt: skip
 def test_strange_queries_take_no_time(query: str):
@@ -325,7 +326,7 @@ def test_odd_schemas_are_read():
     deep: dict[str, Any] = {"description": "hidden treasure"}
     for _ in range(5_000):
         deep = {"properties": {"p": deep}}
-    odd = [None, 3, [], {"properties": []}, {"properties": {"a": None}}, {"items": {"items": "x"}}, deep]
+    odd: list[Any] = [None, 3, [], {"properties": []}, {"properties": {"a": None}}, {"items": {"items": "x"}}, deep]
     index = ToolIndex([Tool(f"t{i}", "", {"properties": {"inner": schema}}) for i, schema in enumerate(odd)])
     assert len(found("inner", index, limit=10)) == len(odd)
 

@@ -256,6 +256,7 @@ def test_scripts_may_be_functions_sequences_and_mixtures():
         ({"properties": {"n": {"type": "integer"}}, "required": ["n"]}, "close issue 42", {"n": 42}),
         ({"properties": {"n": {"type": "number", "maximum": 3}}, "required": ["n"]}, "wait 7.5 s", {"n": 3}),
         ({"properties": {"s": {"enum": ["open", "closed"]}}, "required": ["s"]}, "list closed ones", {"s": "closed"}),
+        ({"properties": {"issue_id": {"type": "string"}}, "required": []}, "close OPS-17 now", {"issue_id": "OPS-17"}),
         ({"properties": {"s": {"const": "x"}, "o": {"type": "string"}}, "required": ["s"]}, "go", {"s": "x"}),
         ({"properties": {"b": {"type": "boolean"}}, "required": ["b"]}, "go", {"b": True}),
         ({"properties": {"to": {"type": "string"}}, "required": []}, "mail bo@example.com", {"to": "bo@example.com"}),
@@ -289,4 +290,26 @@ def test_fitting_needs_two_words_and_one_in_the_name():
     assert best_fit("Read the slack channel", tools) is tools[0]
     assert best_fit("Post to the slack channel", tools) is None
     assert best_fit("", tools) is None
+    pair = [Shown("crm_create_order"), Shown("crm_create_invoice")]
+    assert best_fit("Create an invoice in the crm for order 42", pair) is pair[1]
     assert words("createHTTPServer v2") == ["creat", "http", "server", "v", "2"]
+
+
+def test_kimi_takes_tools_in_a_system_message():
+    seen: list[Turn] = []
+
+    def look(turn: Turn) -> Move:
+        seen.append(turn)
+        return Move(text="ok")
+
+    server = Emulator(look, rules="all")
+    messages = [user("hi"), {"role": "system", "tools": [SLACK]}]
+    client = chat_client(server)
+    client.chat.completions.create(model="kimi-k3", messages=messages[:1], tools=[SEARCH])
+    client.chat.completions.create(model="kimi-k3", messages=messages, tools=[SEARCH])
+    assert [turn.names for turn in seen] == [("ToolSearch",), ("ToolSearch", "slack_post_message")]
+    before, after = server.exchanges
+    assert after.loaded == ("slack_post_message",)
+    assert after.tokens.tools == before.tokens.tools
+    assert after.tokens.messages > before.tokens.messages
+    assert after.common_tokens == before.input_tokens

@@ -8,6 +8,7 @@ import openai
 import pytest
 from tests.emulator.support import CHAT_MODEL, STRING, body_of, call, chat_client, chat_tool, user
 
+from loadpoint import emulator
 from loadpoint.emulator import Emulator, Move
 from loadpoint.emulator._rules import book
 
@@ -143,6 +144,18 @@ def test_rules_can_be_ignored_or_switched_off():
         assert server.exchanges[-1].warnings == ("chat.too_many_tools",)
     with pytest.raises(ValueError, match=r"Emulator\.rules: 'lax'"):
         Emulator(rules="lax")  # type: ignore[arg-type]
+
+
+def test_compatible_services_have_fields_of_their_own():
+    server = Emulator([Move(text="ok")], rules="all")
+    client = openai.OpenAI(
+        api_key="k",
+        base_url="https://api.deepseek.com",
+        http_client=emulator.http_client("openai", server),
+    )
+    history: Any = [user("hi"), {"role": "assistant", "content": "x", "reasoning_content": "hm"}, user("and?")]
+    client.chat.completions.create(model="deepseek-v4", messages=history, extra_body={"thinking": {"type": "enabled"}})
+    assert server.exchanges[-1].warnings == ()
 
 
 def test_a_request_without_a_key_is_a_401():

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -260,10 +260,14 @@ def test_a_served_reply_is_not_held_back():
     with emulator.serve(Emulator([MOVE] * 21)) as running:
         client: Any = openai.OpenAI(api_key="k", base_url=running.url + "/v1")
         client.chat.completions.create(**CHAT)
-        started = time.perf_counter()
-        for _ in range(20):
-            client.chat.completions.create(**CHAT)
-        assert time.perf_counter() - started < 20 * 0.03  # Nagle's algorithm would cost 40 ms each
+        fastest = min(timed(lambda: client.chat.completions.create(**CHAT)) for _ in range(20))
+    assert fastest < 0.03  # Nagle's algorithm would hold every reply back for 40 ms
+
+
+def timed(act: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    act()
+    return time.perf_counter() - started
 
 
 def test_ids_are_the_same_in_every_run_and_differ_between_requests():

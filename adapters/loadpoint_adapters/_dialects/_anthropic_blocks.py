@@ -101,6 +101,23 @@ def without_calls(content: Sequence[Json], cut: Collection[int]) -> list[Json]:
     return out
 
 
+def sendable(content: Sequence[Json]) -> list[Json]:
+    """The blocks of a reply as a history may hold them.
+
+    The API refuses to take back blank text that it sent itself, and arguments that are no object: where the model wrote
+    none, an empty one stands for them, and the result says what was wrong.
+    """
+    out: list[Json] = []
+    for block in content:
+        if block.get("type") == "text" and not str(block.get("text") or "").strip():
+            continue
+        if block.get("type") == "tool_use" and as_object(block.get("input")) is None:
+            out.append({**block, "input": {}})
+        else:
+            out.append(block)
+    return out
+
+
 def bare(message: Json) -> Json:
     """The message without cache markers."""
     if not isinstance(message.get("content"), list):

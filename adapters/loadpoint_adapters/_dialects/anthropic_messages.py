@@ -207,9 +207,7 @@ class AnthropicMessages:
         return ReplyView(str(reply.get("id") or ""), view.text, view.calls, reply.get("stop_reason") in _CUT)
 
     def assistant(self, reply: Json, cut: Collection[int]) -> Json:
-        kept = blocks.without_calls(reply["content"], cut)
-        # The API refuses to take back an empty text block that it sent itself.
-        return {"role": "assistant", "content": [b for b in kept if b.get("type") != "text" or b.get("text")]}
+        return {"role": "assistant", "content": blocks.sendable(blocks.without_calls(reply["content"], cut))}
 
     def result(self, call: CallView, outcome: Outcome) -> Json:
         block: Json = {"type": "tool_result", "tool_use_id": call.id}

@@ -149,17 +149,24 @@ class OpenAIChat:
         chosen = as_object(body.get("tool_choice")) or {}
         allowed = as_object(chosen.get("allowed_tools")) or {}
         given = {self.tool_name(tool): tool for tool in objects(allowed.get("tools"))}
-        tools: list[Json] = [given.get(name, {"type": "function", "function": {"name": name}}) for name in names]
+        tools = [given.get(name) or named for name, named in self._named(body, names)]
         return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": {**allowed, "tools": tools}}}
+
+    def _named(self, body: Json, names: Sequence[str]) -> list[tuple[str, Json]]:
+        """Each name with the entry that stands for it in a list of allowed tools: functions and custom tools differ."""
+        custom = {self.tool_name(tool) for tool in objects(self.tools(body)) if tool.get("type") == "custom"}
+        kinds = [(name, "custom" if name in custom else "function") for name in names]
+        return [(name, {"type": kind, kind: {"name": name}}) for name, kind in kinds]
 
     def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
         own = [name for name in callable_names if name != loader]
         if choice.mode == "named" and loader not in choice.names:
             return body
+        if choice.mode == "allowed":
+            own = [name for name in own if name in choice.names]
         if not choice.required or not own:
             return {**body, "tool_choice": "none"}
-        tools = [{"type": "function", "function": {"name": name}} for name in own]
-        allowed = {"mode": "required", "tools": tools}
+        allowed = {"mode": "required", "tools": [named for _, named in self._named(body, own)]}
         return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": allowed}}
 
     def structured(self, body: Json) -> bool:

@@ -1,8 +1,8 @@
 """Every name of the anthropic SDK that is not public and that the adapter leans on; `tests/adapters` has a test each.
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_copy_and_prepare`,
-`_maybe_override_cast_to`, `_process_response`, `_custom_headers`; for the middleware also what an `APIResponse` keeps
-of its making, and that the chain's innermost function closes over the client. Checked with 2.0 and 2.14.
+`_maybe_override_cast_to`, `_process_response`, `_custom_headers`, `_client`; for the middleware also what an
+`APIResponse` keeps of its making, and that the chain's innermost function closes over the client. Checked with 2.0 and 2.14.
 """
 
 # ruff: noqa: SLF001
@@ -64,6 +64,10 @@ class AnthropicCompat:
         from .._dialects.anthropic_messages import AnthropicMessages
 
         return (AnthropicMessages(),)
+
+    def pool(self, client: Any) -> object:
+        """The HTTP client behind a client."""
+        return client._client
 
     def omit(self) -> object:
         """The value that removes a header."""
@@ -181,7 +185,8 @@ def without(result: Any, own: anthropic.Middleware) -> Any:
     """The client that made this response, without the middleware `own` and what stands before it."""
     client = result._client
     chain: list[Any] = list(client.middleware)
-    return client.copy(middleware=chain[chain.index(own) + 1 :] if own in chain else [])
+    behind = chain[chain.index(own) + 1 :] if own in chain else []
+    return client.copy(middleware=behind, http_client=client._client)
 
 
 def client_behind(call_next: Any) -> Any:

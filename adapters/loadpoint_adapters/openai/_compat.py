@@ -1,7 +1,7 @@
 """Every name of the openai SDK that is not public and that the adapter leans on; `tests/adapters` has one test each.
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_maybe_override_cast_to`,
-`_process_response`, `_custom_headers`. Checked with 3.0 and 3.57.
+`_process_response`, `_custom_headers`, `_client`. Checked with 3.0 and 3.57.
 """
 
 # ruff: noqa: SLF001
@@ -57,6 +57,10 @@ class OpenAICompat:
         from .._dialects.openai_chat import OpenAIChat
 
         return (OpenAIChat(),)
+
+    def pool(self, client: Any) -> object:
+        """The HTTP client behind a client."""
+        return client._client
 
     def omit(self) -> object:
         """The value that removes a header."""

@@ -1,6 +1,6 @@
 """`validate`: arguments against a schema, bounded in time, tolerant of broken schemas, without any fetching.
 
-Why `jsonschema-rs` does the work stands in docs/decisions/0003-schema-validator.md. It is imported at the first call.
+Why `jsonschema-rs` does the work stands in docs/decisions/0011-schema-validator.md. It is imported at the first call.
 """
 
 from __future__ import annotations

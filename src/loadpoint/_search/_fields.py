@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
-from .._json import as_list
+from .._json import Json, as_list, as_object
 from .._tool import Tool
 from ._text import fold, words
 
-_DESCRIPTION, _PARAMETERS, _TEXT, _VALUE = 700, 1_200, 160, 40
+_DESCRIPTION, _PARAMETERS, _TEXT, _VALUE = 600, 800, 120, 40
 """Characters that are read: of a description, of all parameters together, of one parameter's description, of an enum
 value. What a tool is for stands at the beginning; a description as long as a manual must not own every word."""
 
@@ -31,12 +30,11 @@ def parameter_words(tool: Tool) -> tuple[set[str], set[str]]:
     """The words of parameter names (case kept), and those of parameter descriptions and enum values (lower case)."""
     names: list[str] = []
     texts: list[str] = []
-    level: list[object] = [tool.parameters]
+    level: list[Json] = [tool.parameters if isinstance(tool.parameters, dict) else dict(tool.parameters)]
     for _ in range(_DEPTH):
-        below: list[object] = []
+        below: list[Json] = []
         for node in level:
-            if isinstance(node, Mapping):
-                _read(cast("Mapping[str, object]", node), names, texts, below)
+            _read(node, names, texts, below)
         level = below
         if not level or len(names) >= _PROPERTIES:
             break
@@ -44,24 +42,22 @@ def parameter_words(tool: Tool) -> tuple[set[str], set[str]]:
     return set(words(" ".join(names[:_PROPERTIES]))), set(words(_lower(text)))
 
 
-def _read(node: Mapping[str, object], names: list[str], texts: list[str], below: list[object]) -> None:
-    properties = node.get("properties")
-    if isinstance(properties, Mapping):
-        for name, inner in cast("Mapping[object, object]", properties).items():
-            names.append(str(name))
-            if not isinstance(inner, Mapping):
-                continue
-            part = cast("Mapping[str, object]", inner)
-            text = part.get("description")
-            if isinstance(text, str):
-                texts.append(text[:_TEXT])
-            values = as_list(part.get("enum"))[:_ENUMS]
-            texts.extend(value[:_VALUE] for value in values if isinstance(value, str))
-            if "properties" in part or "items" in part:
-                below.append(part)
-    items = node.get("items")
-    if isinstance(items, Mapping):
-        below.append(cast(object, items))
+def _read(node: Json, names: list[str], texts: list[str], below: list[Json]) -> None:
+    for name, inner in (as_object(node.get("properties")) or {}).items():
+        names.append(str(name))
+        if not isinstance(inner, dict):
+            continue
+        part = cast(Json, inner)
+        text = part.get("description")
+        if isinstance(text, str):
+            texts.append(text[:_TEXT])
+        if "enum" in part:
+            texts.extend(value[:_VALUE] for value in as_list(part["enum"])[:_ENUMS] if isinstance(value, str))
+        if "properties" in part or "items" in part:
+            below.append(part)
+    items = as_object(node.get("items"))
+    if items is not None:
+        below.append(items)
 
 
 def _lower(text: str) -> str:

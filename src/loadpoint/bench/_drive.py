@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._json import Json, parse_object
 from ._plan import SYSTEM
 from ._toolset import BenchTool
+
+if TYPE_CHECKING:
+    from ..emulator import Sdk
 
 ECHOES = ("object", "dump", "dict")
 """How the program puts the model's reply back into its history: as the SDK's object, its `model_dump`, or rebuilt."""
@@ -38,8 +41,15 @@ class Chat:
 class Driver(Protocol):
     """One SDK surface: `say` sends a user message and works until the model ends its turn with text."""
 
-    sdk: str
-    dialect: str
+    @property
+    def sdk(self) -> Sdk:
+        """The SDK, as the emulator calls it."""
+        ...
+
+    @property
+    def dialect(self) -> str:
+        """The dialect that is spoken."""
+        ...
 
     def client(self, http_client: Any) -> Any:
         """A client of the SDK with its real base_url."""
@@ -57,7 +67,7 @@ class Driver(Protocol):
 class OpenAIChat:
     """`client.chat.completions`."""
 
-    sdk = "openai"
+    sdk: Sdk = "openai"
     dialect = "openai.chat"
 
     def client(self, http_client: Any) -> Any:
@@ -97,7 +107,7 @@ class OpenAIChat:
 class AnthropicMessages:
     """`client.messages`, with cache markers on the last tool, the system prompt and the newest message."""
 
-    sdk = "anthropic"
+    sdk: Sdk = "anthropic"
     dialect = "anthropic.messages"
 
     def client(self, http_client: Any) -> Any:

@@ -119,7 +119,7 @@ def _client(driver: Driver, server: Any, policy: Policy | None, reports: list[Ca
     from .. import emulator
     from .._adapter import wrap
 
-    client = driver.client(emulator.http_client(driver.sdk, server))  # type: ignore[arg-type]
+    client = driver.client(emulator.http_client(driver.sdk, server))
     return client if policy is None else wrap(client, policy, on_report=reports.append)
 
 

@@ -101,7 +101,7 @@ def from_files(paths: Sequence[str | Path]) -> ToolSet:
             raise ToolFileError(f"{path}: is not UTF-8 text: {error}") from error
         except (ValueError, RecursionError) as error:
             raise ToolFileError(f"{path}: is not JSON: {error}") from error
-        entries += _entries(str(path), data, default=path.stem)
+        entries += _entries(str(path), data, default=_alias(path.stem))
     return _named(entries)
 
 
@@ -112,13 +112,19 @@ def _entries(label: str, data: object, default: str = "") -> list[tuple[str, Jso
         result = as_object(body.get("result"))  # a whole JSON-RPC answer
         listed = (result or body).get("tools")
         named: object = body.get("server")
-        server = named if isinstance(named, str) and named else default
+        server = _alias(named) if isinstance(named, str) and named else default
     if not isinstance(listed, list):
         found = "an object without a list `tools`" if body is not None else type(data).__name__
         raise ToolFileError(f"{label}: expected a list of tools or an object with a list `tools`, found {found}")
     if not listed:
         raise ToolFileError(f"{label}: the list of tools is empty")
     return [(server, _checked(f"{label}: tools[{at}]", tool)) for at, tool in enumerate(cast("list[object]", listed))]
+
+
+def _alias(package: str) -> str:
+    """What a user calls a server: its package's name without the words that most of them share."""
+    words = [word for word in re.split(r"[-_/@ ]", package) if word.lower() not in {"", "mcp", "server"}]
+    return "-".join(words) or package
 
 
 def _checked(where: str, value: object) -> Json:

@@ -13,6 +13,7 @@ _CHANNEL = re.compile(r"#[\w-]+")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
 _URL = re.compile(r"https?://\S+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_ID = re.compile(r"\b[A-Za-z]*-?\d[\w-]*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FORMATS = {
     "date": "2026-11-30",
@@ -21,6 +22,7 @@ _FORMATS = {
     "uri": "https://example.com",
     "uuid": "3f2b8c1e-6d4a-4b7f-9a51-0c2d8e7f6a90",
 }
+_NUMBERED = ("id", "key", "number", "sku")
 _CHANNELS = ("channel", "room")
 _PROSE = (
     "text",
@@ -65,6 +67,8 @@ def _said(name: str, text: str) -> str | None:
         return _first(_URL, text)
     if "date" in lowered or lowered in ("day", "since", "until"):
         return _first(_DATE, text)
+    if lowered in _NUMBERED or lowered.endswith(("_id", "_number", "_key")):
+        return _first(_ID, unquoted(text))
     if any(word in lowered for word in _PROSE):
         quoted = _QUOTED.search(text)
         return quoted[1] if quoted else None

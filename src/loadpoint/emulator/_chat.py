@@ -86,7 +86,7 @@ class Chat:
         stop = move.stop or ("tool" if move.calls else "end")
         choices = [
             {"index": index, "message": message, "logprobs": None, "finish_reason": _STOPS.get(stop, stop)}
-            for index in range(asked.body.get("n") or 1)
+            for index in range(_choices(asked.body))
         ]
         reply: Json = {
             "id": asked.ids.make("chatcmpl-", 29),
@@ -103,6 +103,12 @@ class Chat:
             options = as_object(asked.body.get("stream_options")) or {}
             pieces = _chat_stream.pieces(reply, include_usage=options.get("include_usage") is True)
         return Played(reply, bill, pieces, out * len(choices))
+
+
+def _choices(body: Json) -> int:
+    """How many choices a request asks for."""
+    wanted = body.get("n")
+    return wanted if isinstance(wanted, int) and 1 <= wanted <= 128 else 1
 
 
 def text_of(content: Any) -> str:

@@ -10,6 +10,8 @@ from .._json import Json, as_list, as_object
 from ._dialect import Asked
 from ._rules import Broken, RuleBook, broken
 
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
 
 def check(asked: Asked) -> Iterator[Broken]:
     """Every rule that the request breaks: transport, parameters, tools, choice, transcript."""
@@ -147,7 +149,7 @@ def _name(tool: Any) -> str:
 def _message(at: int, message: Json, asked: Asked, book: RuleBook) -> Iterator[Broken]:
     role = message.get("role")
     fields = book["chat.unknown_message_field"].values
-    if not isinstance(role, str) or role not in fields:
+    if not isinstance(role, str) or role not in ROLES:
         yield broken("chat.role", at=at, role=role)
         return
     takes_tools = role == "system" and book["chat.system_tools"].applies_to(asked.model)

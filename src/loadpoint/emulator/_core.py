@@ -152,6 +152,8 @@ class Emulator:
         for fault in dialect.check(asked):
             violation = self._book.violation(fault)
             rule = violation.rule
+            if not rule.applies_at(asked.host):
+                continue
             if rejects(rule, self.rules, self.ignore):
                 exchange.warnings = tuple(warned)
                 raise RejectedError(

@@ -84,7 +84,9 @@ def words(text: str) -> list[str]:
 
 def best_fit(text: str, tools: Sequence[Shown]) -> Shown | None:
     """The tool that shares most with `text`: at least two words, one of them in its name; None if there is none."""
-    asked = set(words(unquoted(text)))
+    said = list(dict.fromkeys(words(unquoted(text))))
+    asked = set(said)
+    early = {word: 1.2 - 0.2 * at / len(said) for at, word in enumerate(said)}
     described = [(tool, set(words(tool.name)), set(words(tool.description))) for tool in tools]
     spread = Counter(word for _, name, rest in described for word in name | rest)
     best: tuple[float, Shown] | None = None
@@ -92,8 +94,10 @@ def best_fit(text: str, tools: Sequence[Shown]) -> Shown | None:
         shared = asked & (name | rest)
         if len(shared) < min(_ENOUGH, len(asked)) or not asked & name:
             continue
-        weight = sum(math.log(1 + len(tools) / spread[word]) * (3 if word in name else 1) for word in shared)
-        score = weight / (1 + 0.05 * len(name - asked))
+        weights = (
+            math.log(1 + len(tools) / spread[word]) * (3 if word in name else 1) * early[word] for word in shared
+        )
+        score = sum(weights) / (1 + 0.05 * len(name - asked))
         if best is None or score > best[0]:
             best = (score, tool)
     return None if best is None else best[1]

@@ -112,7 +112,7 @@ def _settings(body: Json, messages: Sequence[Json]) -> str:
     """Parameters that void the cached messages when they change."""
     choice = as_object(body.get("tool_choice"))
     output = as_object(body.get("output_config")) or {}
-    kinds = {block.get("type") for message in messages for block in blocks_of(message.get("content"))}
+    kinds = {str(block.get("type")) for message in messages for block in blocks_of(message.get("content"))}
     return canonical(
         {
             "tool_choice": None if choice == {"type": "auto"} else choice,
@@ -181,7 +181,7 @@ def text_of(content: Any) -> str:
 
 def _is_request(message: Json) -> bool:
     """Whether the user says something, rather than answering calls."""
-    kinds = {block.get("type") for block in blocks_of(message.get("content"))}
+    kinds = {str(block.get("type")) for block in blocks_of(message.get("content"))}
     return message.get("role") == "user" and "tool_result" not in kinds
 
 

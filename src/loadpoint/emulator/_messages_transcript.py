@@ -149,10 +149,13 @@ def _change(at: int, index: int, block: Json, before: Sequence[Json], asked: Ask
     if not betas(asked) & set(headers):
         yield broken("messages.tool_change_header", at=at, block=index, type=block.get("type"))
     if not by_value and tool.get("type") == "tool_reference":
-        declared = {(as_object(entry) or {}).get("name") for entry in as_list(asked.body.get("tools"))}
         earlier = {str(added.get("name")) for added in _definitions(before)}
-        if tool.get("name") not in declared | earlier:
+        if str(tool.get("name")) not in _declared(asked.body) | earlier:
             yield broken("messages.tool_change_unknown", name=tool.get("name"))
+
+
+def _declared(body: Json) -> set[str]:
+    return {str((as_object(tool) or {}).get("name")) for tool in as_list(body.get("tools"))}
 
 
 def _definitions(messages: Sequence[Json]) -> Iterator[Json]:
@@ -205,14 +208,14 @@ def _is_result(block: Json) -> bool:
 
 def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
     """Results of server tools follow their call in the same message; a search without its result is refused."""
-    declared = {(as_object(tool) or {}).get("name") for tool in as_list(asked.body.get("tools"))}
+    declared = _declared(asked.body)
     for at, message in enumerate(messages):
         calls: dict[str, str] = {}
         for index, block in enumerate(blocks_of(message.get("content"))):
             kind = str(block.get("type"))
             if kind == "server_tool_use":
                 calls[str(block.get("id"))] = str(block.get("name"))
-                if block.get("name") not in declared:
+                if str(block.get("name")) not in declared:
                     yield broken("messages.server_tool_undeclared", at=at, block=index, name=block.get("name"))
             elif kind.endswith("_tool_result"):
                 id_ = str(block.get("tool_use_id"))
@@ -232,13 +235,13 @@ def _pending(messages: Sequence[Json], at: int) -> bool:
     following = messages[at + 1 :]
     if not following:
         return True
-    kinds = {block.get("type") for block in blocks_of(following[0].get("content"))}
+    kinds = {str(block.get("type")) for block in blocks_of(following[0].get("content"))}
     return len(following) == 1 and kinds == {"tool_result"}
 
 
 def _references(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
     book = asked.book
-    declared = {(as_object(tool) or {}).get("name") for tool in as_list(asked.body.get("tools"))}
+    declared = _declared(asked.body)
     unsupported = book["messages.reference_unsupported_model"].applies_to(asked.model)
     limit = book.value("messages.reference_name_length", "limit")
     for at, message in enumerate(messages):

@@ -37,6 +37,10 @@ class Rule:
     param: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def applies_at(self, host: str) -> bool:
+        """Whether the rule holds at `host`: everywhere but at those that match the patterns in `except_hosts`."""
+        return not any(fnmatchcase(host, pattern) for pattern in self.values.get("except_hosts", ()))
+
     def applies_to(self, model: str) -> bool:
         """Whether `model` matches the rule's `models` patterns and none of `except_models`; true without patterns."""
         if matches(model, self.values.get("except_models", ())):

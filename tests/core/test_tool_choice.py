@@ -1,0 +1,180 @@
+"""`tool_choice` under deferral: forced, required, allowed, none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from loadpoint.emulator import Move
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search
+
+TOOL = "invoice_export"
+NATIVE_LISTS = [Form(CHAT, "resend", stream) for stream in (False, True)]
+
+
+def forced(form: Form, name: str) -> dict[str, Any]:
+    if form.dialect == CHAT:
+        return {"tool_choice": {"type": "function", "function": {"name": name}}}
+    return {"tool_choice": {"type": "tool", "name": name}}
+
+
+def demanded(form: Form) -> dict[str, Any]:
+    return {"tool_choice": "required" if form.dialect == CHAT else {"type": "any"}}
+
+
+def allowed(mode: str, *names: str) -> dict[str, Any]:
+    listed = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": listed}}}
+
+
+@everywhere
+def test_a_forced_deferred_tool_is_sent_at_once(form: Form) -> None:
+    talk = form.talk(extra=forced(form, TOOL))
+    talk.user("go")
+    reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
+    assert talk.calls(reply) == [(TOOL, {"id": 1})]
+    assert TOOL in talk.in_context()
+    assert talk.body["tool_choice"] == forced(form, TOOL)["tool_choice"]
+    assert [(tool.name, tool.why) for tool in talk.report.loaded] == [(TOOL, "forced")]
+
+
+@everywhere
+def test_a_tool_forced_later_breaks_the_prefix_once_and_stays(form: Form) -> None:
+    talk = form.talk()
+    talk.user("hello")
+    talk.send(Move(text="hi"))
+    talk.extra = forced(form, TOOL)
+    talk.user("go")
+    reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
+    assert talk.report.prefix.broke == "forced_tool"
+    talk.answer(reply)
+    talk.extra = {}
+    talk.send(Move(text="done"))
+    assert talk.report.prefix.stable
+    assert TOOL in talk.in_context()
+
+
+@everywhere
+def test_a_forced_loaded_tool_stays_where_it_was(form: Form) -> None:
+    talk = form.talk()
+    talk.load(TOOL)
+    talk.extra = forced(form, TOOL)
+    talk.user("go")
+    reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
+    assert talk.calls(reply) == [(TOOL, {"id": 1})]
+    talk.answer(reply)
+    talk.extra = {}
+    talk.send(Move(text="done"))
+    assert talk.report.prefix.stable
+
+
+@everywhere
+def test_a_demand_is_met_by_a_search_and_made_again(form: Form) -> None:
+    talk = form.talk(extra=demanded(form))
+    talk.user("go")
+    reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 1})]))
+    assert talk.calls(reply) == [(TOOL, {"id": 1})]
+    assert [body["tool_choice"] for body in talk.bodies] == [demanded(form)["tool_choice"]] * 2
+
+
+@everywhere
+def test_the_last_round_of_a_demand_allows_the_callers_own_tools_only(form: Form) -> None:
+    talk = form.talk({"max_rounds": 2, "resident": ("ledger_list", "photo_list")}, extra=demanded(form))
+    talk.user("go")
+    reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[("ledger_list", {"id": 1})]))
+    assert talk.calls(reply) == [("ledger_list", {"id": 1})]
+    if form.dialect == CHAT:
+        listed = talk.body["tool_choice"]["allowed_tools"]
+        names = {tool["function"]["name"] for tool in listed["tools"]}
+        assert listed["mode"] == "required"
+        assert {"ledger_list", "photo_list", TOOL} <= names
+        assert "ToolSearch" not in names
+    else:
+        assert talk.body["tool_choice"]["type"] == "any"
+        assert "ToolSearch" not in talk.in_context()
+    assert "search_limit" in talk.report.warnings
+    talk.answer(reply)
+    talk.extra = {}
+    talk.send(Move(text="done"))
+    assert talk.in_context()[0] == "ToolSearch", "what left for one request is back where it was"
+
+
+@everywhere
+def test_a_demand_with_nothing_to_call_ends_in_a_reply(form: Form) -> None:
+    talk = form.talk({"max_rounds": 2}, extra=demanded(form))
+    talk.user("go")
+    reply = talk.send(Move(calls=[search("zzqx vvkw")]), Move(text="nothing to call"))
+    assert talk.text(reply) == "nothing to call"
+    assert talk.body["tool_choice"] == ("none" if form.dialect == CHAT else {"type": "none"})
+
+
+@everywhere
+def test_none_allows_no_search_and_holds_nothing(form: Form) -> None:
+    choice = {"tool_choice": "none" if form.dialect == CHAT else {"type": "none"}}
+    talk = form.talk(extra=choice)
+    talk.user("go")
+    reply = talk.send(Move(text="hello"))
+    assert talk.text(reply) == "hello"
+    assert talk.body["tool_choice"] == choice["tool_choice"]
+
+
+@pytest.mark.parametrize("form", NATIVE_LISTS)
+def test_allowed_tools_bound_what_can_be_found(form: Form) -> None:
+    talk = form.talk(extra=allowed("auto", TOOL, "photo_list"))
+    talk.user("go")
+    moves = [Move(calls=[search("parcel_rename")]), Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 1})])]
+    reply = talk.send(*moves)
+    assert talk.calls(reply) == [(TOOL, {"id": 1})]
+    assert talk.report.searches[0].hits in ((), (TOOL,), ("photo_list",))
+    assert {tool.name for tool in talk.report.loaded} <= {TOOL, "photo_list"}
+    sent = [[tool["function"]["name"] for tool in b["tool_choice"]["allowed_tools"]["tools"]] for b in talk.bodies]
+    assert sent[0] == ["ToolSearch"]
+    assert TOOL in sent[-1]
+    assert "parcel_rename" not in sent[-1]
+
+
+@pytest.mark.parametrize("form", NATIVE_LISTS)
+def test_allowed_tools_make_nothing_resident(form: Form) -> None:
+    talk = form.talk(extra=allowed("auto", TOOL))
+    talk.user("go")
+    talk.send(Move(text="hello"))
+    assert talk.in_context() == ["ToolSearch"]
+
+
+@pytest.mark.parametrize("form", NATIVE_LISTS)
+def test_the_last_round_of_a_demanding_list_stays_within_the_list(form: Form) -> None:
+    talk = form.talk({"max_rounds": 2, "resident": ("ledger_list", "photo_list")})
+    talk.extra = allowed("required", "photo_list", TOOL)
+    talk.user("go")
+    talk.send(Move(calls=[search(TOOL)]), Move(calls=[("photo_list", {"id": 1})]))
+    listed = talk.body["tool_choice"]["allowed_tools"]
+    assert listed["mode"] == "required"
+    assert {tool["function"]["name"] for tool in listed["tools"]} == {"photo_list", TOOL}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_custom_tool_keeps_its_type_in_the_last_rounds_list(stream: bool) -> None:
+    form = Form(CHAT, "resend", stream)
+    talk = form.talk({"max_rounds": 2}, extra=demanded(form))
+    custom = {"type": "custom", "custom": {"name": "shell", "description": "Runs a line."}}
+    talk.extra["tools"] = [*_tools(form), custom]
+    talk.user("go")
+    talk.send(Move(calls=[search("zzqx vvkw")]), Move(text="nothing"))
+    assert talk.body["tool_choice"]["allowed_tools"]["tools"] == [{"type": "custom", "custom": {"name": "shell"}}]
+
+
+def _tools(form: Form) -> list[dict[str, Any]]:
+    from tests.core.conversation import tools
+
+    return tools(form.dialect, NAMES)
+
+
+@everywhere
+def test_the_choice_of_an_unknown_shape_is_sent_as_it_came(form: Form) -> None:
+    choice = {"tool_choice": "auto" if form.dialect == CHAT else {"type": "auto", "disable_parallel_tool_use": False}}
+    talk = form.talk(extra=choice)
+    talk.user("go")
+    talk.send(Move(text="hello"))
+    assert talk.body["tool_choice"] == choice["tool_choice"]
+    assert form.dialect in (CHAT, MESSAGES)
