@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from . import _prices
 from ._capability import Capability, capability
-from ._catalog import catalog
 from ._compose import Composer
 from ._dialect import Dialect, Held
 from ._engine import Call, Plan, Request
@@ -126,7 +125,7 @@ class Beginning:
         known = _state(transcript)
         if known is not None and (known.strategy == "eager" or known.loader in registry.by_name):
             known = None
-        text = known.catalog if known else catalog(registry.deferred_tools, self.policy.catalog_tokens)
+        text = known.catalog if known else registry.catalog(self.policy.catalog_tokens)
         point = self.able.point(chosen.load_point)
         composer = Composer(
             self.dialect,
@@ -210,6 +209,7 @@ class Beginning:
         body = self.dialect.continued(self.request.body, record.reply_id, transcript.messages)
         plan = self._plan(registry, transcript, chosen, threaded=True)
         plan.held_loaded = state.loaded
+        plan.body = body
         return self._driven(plan, replace(self.request, body=body))
 
     # -- calls that are left alone -------------------------------------------------------------------------------

@@ -24,19 +24,34 @@ def clean(messages: Sequence[Any]) -> list[Any]:
 
     out = [plain(message) for message in messages]
     for dialect in dialects():
-        out = dialect.without_ours(out, set(_loader_calls(dialect, out)))
+        out = [kept for turn in _turns(dialect, out) for kept in _cleaned(dialect, turn)]
     return out
 
 
-def _loader_calls(dialect: Dialect, messages: Sequence[Json]) -> Iterator[str]:
-    views = [dialect.view(message) for message in messages]
+def _turns(dialect: Dialect, messages: Sequence[Json]) -> Iterator[list[Json]]:
+    """An assistant message and what follows it up to the next one: ids such as `call_0` repeat across turns."""
+    turn: list[Json] = []
+    for message in messages:
+        if turn and dialect.view(message).role == "assistant":
+            yield turn
+            turn = []
+        turn.append(message)
+    if turn:
+        yield turn
+
+
+def _cleaned(dialect: Dialect, turn: Sequence[Json]) -> list[Json]:
+    return dialect.without_ours(turn, set(_loader_calls(dialect, turn)))
+
+
+def _loader_calls(dialect: Dialect, turn: Sequence[Json]) -> Iterator[str]:
+    views = [dialect.view(message) for message in turn]
     results = {result.call_id: result for view in views for result in view.results}
-    for view in views:
-        for call in view.calls:
-            result = results.get(call.id)
-            ours = result is None or bool(result.names) or result.failed or parse_answer(result.text) is not None
-            if ours and _LOADER.fullmatch(call.name):
-                yield call.id
+    for call in views[0].calls:
+        result = results.get(call.id)
+        ours = result is None or bool(result.names) or result.failed or parse_answer(result.text) is not None
+        if ours and _LOADER.fullmatch(call.name):
+            yield call.id
 
 
 def plain(value: Any) -> Any:

@@ -92,7 +92,10 @@ class Composer:
                 new = self.dialect.definition(entry.definition, deferred=True) if deferred else entry.definition
                 if not same:
                     changed.append(name)
-                (declared if deferred and name not in residents else shown)[name] = sent if same else new
+                if deferred and name in residents:
+                    shown[name] = entry.definition  # the caller sends it with every request from now on
+                else:
+                    (declared if deferred else shown)[name] = sent if same else new
 
     def _bare(self, wire: Json, *, deferred: bool) -> Json:
         if self.dialect.marker(wire) is None:

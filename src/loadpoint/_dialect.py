@@ -143,6 +143,10 @@ class RoundReader(Protocol):
         """The bytes that were held in this round and are to be shown because it is the last."""
         ...
 
+    def ending(self) -> Sequence[bytes]:
+        """The closing events as they came, for a reply of which nothing was changed; empty where they cannot be shown."""
+        ...
+
 
 class StreamMerger(Protocol):
     """One visible stream made of several rounds."""
@@ -272,6 +276,10 @@ class Dialect(Protocol):
 
     def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
         """A caller's message as it is sent: search items of a foreign form are turned into what this request takes."""
+        ...
+
+    def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
+        """A restored turn without our results at its end, and those results: they go with the caller's own (`join`)."""
         ...
 
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ._answers import Answers
@@ -169,17 +170,18 @@ class Call:
         body = self.base
         if self.turn:
             body = self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
-        if plan.threaded and (self.turn or plan.held_loaded or not self.dialect.tools(self.request.body)):
-            return self._continued(body)
-        body = self.dialect.with_tools(body, self.composed.tools)
+        held = plan.threaded and bool(self.turn or plan.held_loaded or not self.dialect.tools(self.request.body))
+        body = self._continued(body) if held else self.dialect.with_tools(body, self.composed.tools)
         if plan.choice.mode == "allowed":
             allowed = [name for name in plan.choice.names if name in self.composed.callable]
             body = self.dialect.with_allowed(body, [*allowed, plan.composer.loader_name])
         if len(self.rounds) + 1 >= self.policy.max_rounds or self.answers.exhausted:
             self.limited = True
+        # Where the application answers the loader, a loader call ends the round like any other.
+        if self.limited and self.discovery != "caller":
             own = [name for name in self.composed.callable if name in self.plan.registry.by_name]
             body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own)
-        if self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
+        if not held and self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
             body = self.dialect.with_markers(body)
         return body
 
@@ -232,6 +234,7 @@ class Call:
             raise
         except Exception as error:
             self.fault(error)
+            self.conclude()
             return None
 
     def fault(self, error: Exception) -> None:
@@ -340,7 +343,8 @@ class Call:
         """How the last request of this call was sent."""
         plan = self.plan
         names = [proof.name for proof in self.proofs]
-        return State(
+        leading = takewhile(lambda view: view.role == "system", plan.transcript.views)
+        state = State(
             strategy=plan.strategy,
             load_point=plan.load_point,
             reason=plan.reason,
@@ -349,14 +353,21 @@ class Call:
             tools=tuple(self.composed.tools),
             declared=tuple(self.composed.declared),
             definitions=definitions(plan.composer, plan.state, names),
-            system=digest(self.dialect.system(self.request.body)),
+            system=digest(self.dialect.system(self.request.body), *(view.text for view in leading)),
             loaded=tuple(names),
         )
+        return plan.state if plan.state == state else state  # one object for all records of a conversation
 
     def _finish(self) -> None:
         result = self.result
         self._report = call_report(self)
         self.session.remember(self, result)
+
+    def conclude(self) -> None:
+        """Tell the report of a call that a fault of ours has ended."""
+        if self._report is None:
+            self._report = call_report(self)
+            self.session.tell(self._report)
 
     @property
     def report(self) -> CallReport:

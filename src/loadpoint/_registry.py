@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ._catalog import catalog
 from ._dialect import Dialect
 from ._json import Json, as_object, canonical, digest, dumps
 from ._loader import loader_name
@@ -56,6 +57,7 @@ class Registry:
         self.fault = fault
         self.warnings = tuple(warnings)
         self.loader = loader_name(self.by_name)
+        self._catalogs: dict[int, str] = {}
 
     @cached_property
     def index(self) -> ToolIndex:
@@ -71,6 +73,12 @@ class Registry:
     def deferred_tools(self) -> tuple[Tool, ...]:
         """The deferred tools, in stable order."""
         return tuple(entry.tool for entry in self.deferred if entry.tool is not None)
+
+    def catalog(self, budget: int) -> str:
+        """The listing of the deferred tools within `budget` tokens."""
+        if budget not in self._catalogs:
+            self._catalogs[budget] = catalog(self.deferred_tools, budget)
+        return self._catalogs[budget]
 
     @cached_property
     def deferred_tokens(self) -> int:

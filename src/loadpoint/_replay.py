@@ -41,7 +41,8 @@ class Reader:
         known = self._memo.get(text)
         if known is None:
             view = self.dialect.view(message)
-            bare = digest(text if "cache_control" not in text else dumps(self.dialect.bare(message)))
+            stripped = self.dialect.bare(message)
+            bare = digest(text if stripped is message else dumps(stripped))
             known = Reading(view, digest(view.level()), bare, len(text))
             if len(self._memo) >= _MEMO:
                 self._memo.clear()
@@ -139,7 +140,7 @@ class Replayer:
         self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
     ) -> None:
         """A turn that is not over: the reply continues it, so it belongs to the turn of the reply."""
-        chain, window, turns, lost = out.chain, out.window, out.turns, out.lost
+        chain, window, turns, lost, since = out.chain, out.window, out.turns, out.lost, out.lost_since
         known, exact, before = out.record, out.exact, len(out.messages)
         out.sent_before = out.sent
         self._turn(out, visible, readings, loader, native)
@@ -148,7 +149,7 @@ class Replayer:
         if out.pending:
             self._push(out, self.dialect.join(out.pending, None))
             out.pending = ()
-        out.chain, out.window, out.turns, out.lost = chain, window, turns, lost
+        out.chain, out.window, out.turns, out.lost, out.lost_since = chain, window, turns, lost, since
         out.prefill = out.messages[before:]
         out.prefill_views = [reading.view for reading in readings]
 
@@ -164,17 +165,22 @@ class Replayer:
             out.lost_since += 1
             out.exact = False
             takes = native if native is not None else _is_native(out.record)
-            turn: Sequence[Json] = [
+            restored = [
                 self.dialect.rebuilt(sent)
                 for message in visible
                 for sent in self.dialect.incoming(message, loader=loader, native=takes)
             ]
+            turn: Sequence[Json]
+            turn, out.pending = self.dialect.unanswered(restored)
         else:
             out.rewritten = record.sent_before != out.sent
             out.lost_since = 0
             out.exact = record.chain == out.chain or not out.rewritten
             out.record = record
             turn = self.dialect.carried(visible, record.turn) if record.turn else visible
+            if not (native if native is not None else _is_native(record)):
+                # What was sent natively before cannot be sent so any more: another model, another policy.
+                turn = [sent for m in turn for sent in self.dialect.incoming(m, loader=loader, native=False)]
             out.pending = record.pending
         self._push(out, turn)
         if record is not None and not out.rewritten:
@@ -185,12 +191,13 @@ class Replayer:
         self, out: Transcript, visible: list[Json], loader: str, native: bool | None, names: dict[str, str]
     ) -> None:
         takes = native if native is not None else _is_native(out.record)
-        messages = [sent for m in visible for sent in self.dialect.incoming(m, loader=loader, native=takes)]
-        if takes:
-            messages = [self._referenced(message, loader, names) for message in messages]
+        messages = visible
         if out.pending:
             messages = [*self.dialect.join(out.pending, messages[0]), *messages[1:]]
             out.pending = ()
+        messages = [sent for m in messages for sent in self.dialect.incoming(m, loader=loader, native=takes)]
+        if takes:
+            messages = [self._referenced(message, loader, names) for message in messages]
         self._push(out, messages)
 
     def _referenced(self, message: Json, loader: str, names: dict[str, str]) -> Json:
@@ -213,6 +220,8 @@ class Replayer:
                 out.opening = out.tokens
 
     def _find(self, out: Transcript, level: str, readings: list[Reading]) -> Record | None:
+        if out.failed:
+            return None  # asked once: a store that is down may take its time to say so
         try:
             found = self.ledger.find(record_key(self.scope, out.window, level))
         except Exception as error:  # noqa: BLE001 - whatever a store raises, the call goes on without it

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _prices
 from ._begin import Beginning
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("loadpoint")
 _REGISTRIES = 32
+_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...]]"
 _LATER = {"strategy": ("frozen",), "search": ("hosted",)}
 
 
@@ -57,7 +58,7 @@ class Session:
         self.toolbox = toolbox
         self.on_report = on_report
         self._readers = {dialect.name: Reader(dialect) for dialect in dialects}
-        self._registries: OrderedDict[str, Registry] = OrderedDict()
+        self._registries: list[tuple[_RegistryKey, list[Any], Registry]] = []
         self._lock = threading.Lock()
         self._paid = PaidRounds()
         self._checkpoints = Checkpoints()
@@ -95,20 +96,26 @@ class Session:
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
         """The registry of a request's tools; equal lists share one."""
-        key = digest(dialect.name, dumps(tools), dumps([policy.resident, policy.defer]))
+        key = (dialect.name, policy.resident, policy.defer)
         with self._lock:
-            known = self._registries.get(key)
-            if known is not None:
-                self._registries.move_to_end(key)
-                return known
-        made = build(dialect, tools, policy)
+            kept = self._registries
+        for at, (other, known, registry) in enumerate(kept):
+            # Comparing takes a fraction of what hashing would, and ends at the first difference.
+            if other == key and len(known) == len(tools) and known == tools:
+                if at:
+                    self._keep_first((key, known, registry))
+                return registry
+        own: list[Any] = json.loads(dumps(tools))  # what is kept must not change when the caller's objects do
+        made = build(dialect, own, policy)
         for text in made.warnings:
             log.warning("%s", text)
-        with self._lock:
-            self._registries[key] = made
-            while len(self._registries) > _REGISTRIES:
-                self._registries.popitem(last=False)
+        self._keep_first((key, own, made))
         return made
+
+    def _keep_first(self, entry: tuple[_RegistryKey, list[Any], Registry]) -> None:
+        with self._lock:
+            rest = [other for other in self._registries if other[2] is not entry[2]]
+            self._registries = [entry, *rest[: _REGISTRIES - 1]]
 
     # -- the ledger ----------------------------------------------------------------------------------------------
 
@@ -130,7 +137,12 @@ class Session:
 
     def remember(self, call: Call, result: Json) -> None:
         """Write the records of a call that is over, and tell `on_report`."""
-        for key, record in call.records(result):
+        try:
+            records = call.records(result)
+        except Exception:
+            log.exception("a fault in loadpoint: this reply is not remembered, and handed over all the same")
+            records = []
+        for key, record in records:
             self.add(key, record)
         self.tell(call.report)
 

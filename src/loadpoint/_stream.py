@@ -56,6 +56,7 @@ class Splice:
         rest = self._events.rest()
         if self._call.faulty:
             self._closing = [rest] if rest else []
+            self._call.conclude()
             return None
         reply = self._round.reply()
         if reply is None:
@@ -72,7 +73,8 @@ class Splice:
             self._round = self._merger.round()
             self._events, self._seen = Reader(), []
             return following
-        self._closing = [*self._round.flush(), *searched, *self._merger.terminal(self._call.result)]
+        ending = () if self._call.changed else self._round.ending()
+        self._closing = [*self._round.flush(), *searched, *(ending or self._merger.terminal(self._call.result))]
         return None
 
     def closing(self) -> list[bytes]:

@@ -211,6 +211,21 @@ def test_renewed_tokens_do_not_change_who_the_caller_is():
     assert "one" not in first
 
 
+@both
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_provider_of_the_openai_sdk_signs_what_is_sent(asynchronous: bool, stream: bool):
+    provider = pytest.importorskip("openai.providers").bedrock(
+        region="eu-west-1", access_key_id="AKIAEXAMPLE", secret_access_key="secret"
+    )
+    given = rig("openai", asynchronous=asynchronous, api_key=None, provider=provider)
+    reply = await settle(given.create(given.client.with_options(timeout=3), stream=stream))
+    shown = [text async for item in each(reply) for text in texts(item)] if stream else text_of(reply).split()
+    assert shown == ["hello", "big", "world"]
+    assert len(given.provider.requests) == 2
+    for sent in given.provider.requests:
+        assert sent.headers["x-amz-content-sha256"] == hashlib.sha256(sent.content).hexdigest()
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

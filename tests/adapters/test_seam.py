@@ -471,3 +471,49 @@ def test_the_reply_keeps_its_values():
     given = rig("openai", search("openai"), reply)
     parsed = given.create()
     assert parsed.model_extra == {"big": 12345678901234567890, "small": 1e-07, "text": "\u2028é"}
+
+
+# ------------------------------------------------------------------------------------------ other wrappers
+
+
+@sdks
+@pytest.mark.parametrize("stream", [False, True])
+def test_instrumentation_of_request_sees_each_round_typed(sdk: str, stream: bool, monkeypatch: pytest.MonkeyPatch):
+    """Tracers patch `request` on the SDK's class, before or after us, and read the typed reply from it."""
+    given = rig(sdk)
+    kind: Any = type(given.plain)
+    original = kind.request
+    seen: list[Any] = []
+
+    def traced(self: Any, cast_to: Any, options: Any, **rest: Any) -> Any:
+        value = original(self, cast_to, options, **rest)
+        seen.append((cast_to, value))
+        return value
+
+    monkeypatch.setattr(kind, "request", traced)
+    reply = given.create(stream=stream)
+    if stream:
+        list(reply)
+    expected = openai.types.chat.ChatCompletion if sdk == "openai" else anthropic.types.Message
+    if not stream:
+        assert [cast_to for cast_to, _ in seen] == [expected, expected]
+        assert [value.parse().id for _, value in seen] == [search(sdk)["id"], said(sdk)["id"]]
+    assert len(seen) == 2
+
+
+@sdks
+def test_a_post_parser_sees_the_final_reply_once(sdk: str):
+    given = rig(sdk)
+    seen: list[Any] = []
+
+    def parser(value: Any) -> Any:
+        seen.append(value)
+        return value
+
+    options = {"post_parser": parser}
+    path = "/chat/completions" if sdk == "openai" else "/v1/messages"
+    kind = openai.types.chat.ChatCompletion if sdk == "openai" else anthropic.types.Message
+    reply = given.client.post(path, cast_to=kind, body=given.request(), options=options)
+    assert len(seen) == 1
+    assert seen[0] is reply
+    assert text_of(reply) == "hello big world"

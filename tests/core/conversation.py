@@ -326,7 +326,7 @@ def rebuilt(dialect: str, raw: bytes) -> Json:
         for choice in event["choices"]:
             finish = choice.get("finish_reason") or finish
             delta = choice["delta"]
-            if delta.get("content"):
+            if delta.get("content") is not None:
                 message["content"] = (message["content"] or "") + delta["content"]
             for call in delta.get("tool_calls") or []:
                 known = calls.setdefault(

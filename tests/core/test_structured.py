@@ -107,5 +107,5 @@ def test_a_round_that_cannot_search_is_never_held(form: Form) -> None:
     splice = call.splice()
     talk.moves = [Move(text="Words and words and words, and no bracket at all in them.")]
     _, raw = talk.post(call.body)
-    half = raw[: raw.index(b"bracket")]
+    half = raw[: len(raw) * 3 // 4]
     assert b"Words" in b"".join(splice.feed(half))

@@ -118,11 +118,16 @@ def sendable(content: Sequence[Json]) -> list[Json]:
     return out
 
 
+def never_empty(content: list[Json]) -> list[Json]:
+    """The blocks, or an ellipsis where our own call was all there was: the API takes no empty message back."""
+    return content or [{"type": "text", "text": "\N{HORIZONTAL ELLIPSIS}"}]
+
+
 def bare(message: Json) -> Json:
-    """The message without cache markers."""
-    if not isinstance(message.get("content"), list):
-        return message
-    return {**message, "content": [_bare_block(block) for block in as_list(message["content"])]}
+    """The message without cache markers; a string is the text block that it stands for, as for the provider."""
+    if isinstance(message.get("content"), str):
+        return {**message, "content": [{"type": "text", "text": message["content"]}]}
+    return {**message, "content": [_bare_block(block) for block in as_list(message.get("content"))]}
 
 
 def _bare_block(block: Any) -> Any:
@@ -175,6 +180,15 @@ def with_last_thinking(message: Json) -> Json:
     if not places[1:] or any(block.get("type") not in _OF_ONE_ROUND for block in content):
         return message
     return {**message, "content": [block for at, block in enumerate(content) if at not in places[:-1]]}
+
+
+def is_marked(body: Json) -> bool:
+    """Whether a request has a cache marker anywhere: at its top, on a tool, or on a block of system or messages."""
+    if body.get("cache_control") or any(tool.get("cache_control") for tool in objects(body.get("tools"))):
+        return True
+    contents = [body.get("system"), *(message.get("content") for message in objects(body.get("messages")))]
+    blocks = [block for content in contents for block in objects(content)]
+    return any(b.get("cache_control") or any(p.get("cache_control") for p in objects(b.get("content"))) for b in blocks)
 
 
 def with_markers(body: Json) -> Json:

@@ -105,7 +105,12 @@ def _loader_result(call_id: str, names: Sequence[str], *, native: bool) -> Json:
     block: Json = {"type": "tool_result", "tool_use_id": call_id}
     if native and names:
         return {**block, "content": [reference(name) for name in names]}
-    return {**block, "content": dumps({"query": "", "matches": [], "addedToolNames": list(names)})}
+    return {**block, "content": _marker(names)}
+
+
+def _marker(names: Sequence[str]) -> str:
+    """The loader's answer that adds these names, where nothing else of it is known."""
+    return dumps({"query": "", "matches": [], "total_available": len(names), "addedToolNames": list(names)})
 
 
 def _without_references(message: Json) -> Json:
@@ -117,9 +122,8 @@ def _without_references(message: Json) -> Json:
 
 
 def _as_text(block: Json) -> Json:
-    kept = [part for part in objects(block.get("content")) if part.get("type") != "tool_reference"]
-    text = dumps({"query": "", "matches": [], "addedToolNames": list(tool_result(block).names)})
-    return {**block, "content": [*kept, {"type": "text", "text": text}]}
+    # A result holds references or text, never both: there is nothing else to keep.
+    return {**block, "content": [{"type": "text", "text": _marker(tool_result(block).names)}]}
 
 
 def _has_references(block: Json) -> bool:
@@ -140,7 +144,7 @@ def body_without_ours(body: Json) -> Json:
             {**entry, "params": body_without_ours(as_object(entry.get("params")) or {})}
             for entry in objects(body["requests"])
         ]
-    return out
+    return body if out == body else out  # the head of our ids may stand in somebody's text
 
 
 def without_ours(messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:

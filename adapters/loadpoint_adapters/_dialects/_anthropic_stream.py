@@ -40,10 +40,23 @@ class MessagesMerger:
             yield _event({"type": "content_block_stop", "index": index})
 
     def terminal(self, result: Json) -> Iterator[bytes]:
+        if not self.shown_blocks:
+            yield from self._text(result)
         delta = {key: result.get(key) for key in ("stop_reason", "stop_sequence")}
         extra = {key: result[key] for key in ("container", "stop_details") if key in result}
-        yield _event({"type": "message_delta", "delta": {**delta, **extra}, "usage": result.get("usage") or {}})
+        beside = {key: result[key] for key in ("context_management",) if key in result}
+        usage = result.get("usage") or {}
+        yield _event({"type": "message_delta", "delta": {**delta, **extra}, "usage": usage, **beside})
         yield _event({"type": "message_stop"})
+
+    def _text(self, result: Json) -> Iterator[bytes]:
+        """What stands for a reply of which nothing could be shown."""
+        for index, block in enumerate(result.get("content") or []):
+            self.shown_blocks += 1
+            yield _event({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}})
+            delta = {"type": "text_delta", "text": block.get("text") or ""}
+            yield _event({"type": "content_block_delta", "index": index, "delta": delta})
+            yield _event({"type": "content_block_stop", "index": index})
 
 
 class MessagesRound:
@@ -59,6 +72,7 @@ class MessagesRound:
         self.held: dict[int, list[Json]] = {}
         self.holding_text = merger.decider.structured
         self.delta: Json = {}
+        self.last: list[bytes] = []
         self.done = False
         self.failed = False
 
@@ -75,9 +89,11 @@ class MessagesRound:
             return self._block(event, data, stop=kind == "content_block_stop")
         if kind == "message_delta":
             self._collect_delta(data)
+            self.last.append(event.raw)
             return ()
         if kind == "message_stop":
             self.done = True
+            self.last.append(event.raw)
             return ()
         self.failed = self.failed or kind == "error"
         return (event.raw,)
@@ -124,8 +140,8 @@ class MessagesRound:
             return self._decide(at) if stop else ()
         if at in self.held:
             self.held[at].append(data)
-            bracket = str(self.blocks[at].get("text") or "").lstrip()[:1]
-            return self.release() if bracket in ("{", "[") and bracket else ()
+            texts = (str(block.get("text") or "") for _, block in sorted(self.blocks.items()))
+            return self.release() if "".join(texts).lstrip()[:1] in ("{", "[") else ()
         return (self._shown(event, data),)
 
     def _collect(self, at: int, delta: Json) -> None:
@@ -181,10 +197,15 @@ class MessagesRound:
         given = as_object(self.delta.get("usage")) or {}
         usage: Json = {**(self.message.get("usage") or {}), **{k: v for k, v in given.items() if v is not None}}
         content = [self.blocks[at] for at in sorted(self.blocks)]
-        return {**self.message, **(as_object(self.delta.get("delta")) or {}), "content": content, "usage": usage}
+        beside = {key: value for key, value in self.delta.items() if key not in ("type", "delta", "usage")}
+        ends = as_object(self.delta.get("delta")) or {}
+        return {**self.message, **beside, **ends, "content": content, "usage": usage}
 
     def flush(self) -> Iterator[bytes]:
         yield from self.release()
+
+    def ending(self) -> Sequence[bytes]:
+        return self.last
 
 
 def _event(data: Json) -> bytes:

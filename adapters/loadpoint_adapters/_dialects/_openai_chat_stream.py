@@ -24,6 +24,7 @@ class ChatMerger:
         self.head: Json = {}
         self.shown_calls = 0
         self.shown_role = False
+        self.shown_text = False
 
     def round(self) -> ChatRound:
         return ChatRound(self)
@@ -33,6 +34,12 @@ class ChatMerger:
 
     def terminal(self, result: Json) -> Iterator[bytes]:
         choice: Json = result["choices"][0]
+        if not self.head:
+            kept = ("id", "created", "model", "service_tier", "system_fingerprint")
+            self.head = {key: result[key] for key in kept if key in result} | {"object": "chat.completion.chunk"}
+        if choice["message"].get("content") == "" and not self.shown_text:
+            delta = {"content": ""} if self.shown_role else {"role": "assistant", "content": ""}
+            yield self.chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}]})
         last: Json = {"index": 0, "delta": {}, "finish_reason": choice.get("finish_reason"), "logprobs": None}
         yield self.chunk({"choices": [last]})
         if self.wants_usage and result.get("usage"):
@@ -51,6 +58,7 @@ class ChatMerger:
         if self.shown_role:
             delta = {key: value for key, value in delta.items() if key != "role"}
         self.shown_role = self.shown_role or "role" in delta
+        self.shown_text = self.shown_text or delta.get("content") is not None
         choice = {**chunk["choices"][0], "delta": delta, "finish_reason": None}
         out = {key: value for key, value in chunk.items() if key != "usage"}
         return frame(dumps({**out, "id": self.visible_id, "choices": [choice]}))
@@ -71,12 +79,15 @@ class ChatRound:
         self.finish: str | None = None
         self.usage: Json | None = None
         self.extra: Json = {}
+        self.last: list[bytes] = []
+        self.as_it_came = True
         self.done = False
         self.failed = False
 
     def feed(self, event: Event) -> Iterable[bytes]:
         if event.data == "[DONE]":
             self.done = True
+            self.last.append(event.raw)
             return ()
         chunk = parse_object(event.data)
         if chunk is None or "choices" not in chunk:
@@ -87,10 +98,21 @@ class ChatRound:
         if self.first is None:
             self.first = chunk
         choices = as_list(chunk["choices"])
+        self._note_ending(event, chunk, choices)
         if not choices:
             # Only the usage chunk (and a gateway's leading filter results) have no choices; usage is shown at the end.
             return () if chunk.get("usage") or self.merger.visible_id is not None else (event.raw,)
         return self._choice(chunk, choices[0])
+
+    def _note_ending(self, event: Event, chunk: Json, choices: list[Any]) -> None:
+        """The closing chunks, to be shown as they came if nothing of them is ours: usage that only we have asked for."""
+        delta = as_object(choices[0].get("delta")) or {} if choices else {}
+        if not choices and chunk.get("usage") and self.merger.wants_usage:
+            self.last.append(event.raw)
+        elif choices and choices[0].get("finish_reason"):
+            ours = "usage" in chunk and not self.merger.wants_usage
+            self.as_it_came = self.as_it_came and not ours and not any(delta.values())
+            self.last.append(event.raw)
 
     def _choice(self, chunk: Json, choice: Json) -> Iterator[bytes]:
         delta = as_object(choice.get("delta")) or {}
@@ -169,6 +191,9 @@ class ChatRound:
         choice = {"index": 0, "message": message, "finish_reason": self.finish or "stop", "logprobs": None}
         reply = {**head, "object": "chat.completion", "choices": [choice]}
         return {**reply, "usage": self.usage} if self.usage else reply
+
+    def ending(self) -> Sequence[bytes]:
+        return self.last if self.as_it_came else ()
 
     def flush(self) -> Iterator[bytes]:
         yield from self.release()

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
-from loadpoint._json import Json, as_list, as_object, dumps, objects
+from loadpoint._json import Json, as_list, as_object, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
@@ -140,6 +140,8 @@ class AnthropicMessages:
             return {**body, "tool_choice": {"type": "none"}}
         if len(own) == 1:
             return {**body, "tool_choice": {**body["tool_choice"], "type": "tool", "name": own[0]}}
+        if "tools" not in body:
+            return body  # a thread's tools are at the server
         # This API has no list of allowed tools: the loader has to leave for this one request.
         return {**body, "tools": [tool for tool in self.tools(body) if tool.get("name") != loader]}
 
@@ -161,6 +163,11 @@ class AnthropicMessages:
     def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
         return search.turned_back(message, loader, native=native)
 
+    def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
+        if not turn or turn[-1].get("role") == "assistant":
+            return list(turn), ()
+        return list(turn[:-1]), tuple(objects(turn[-1].get("content")))
+
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
         return blocks.answered(message, call_id, outcome.names)
 
@@ -175,7 +182,7 @@ class AnthropicMessages:
         return {**body, "thinking": {**thinking, "block_binding": binding}}, (_BINDING_BETA,)
 
     def is_marked(self, body: Json) -> bool:
-        return '"cache_control"' in dumps(body)
+        return blocks.is_marked(body)
 
     def with_markers(self, body: Json) -> Json:
         return blocks.with_markers(body)
@@ -207,7 +214,8 @@ class AnthropicMessages:
         return ReplyView(str(reply.get("id") or ""), view.text, view.calls, reply.get("stop_reason") in _CUT)
 
     def assistant(self, reply: Json, cut: Collection[int]) -> Json:
-        return {"role": "assistant", "content": blocks.sendable(blocks.without_calls(reply["content"], cut))}
+        kept = blocks.sendable(blocks.without_calls(reply["content"], cut))
+        return {"role": "assistant", "content": blocks.never_empty(kept) if cut else kept}
 
     def result(self, call: CallView, outcome: Outcome) -> Json:
         block: Json = {"type": "tool_result", "tool_use_id": call.id}
@@ -245,6 +253,8 @@ class AnthropicMessages:
             content += visible
             if at < len(shown):
                 content += search.shown_items(reply, at, shown[at])
+        if any(hidden):
+            content = blocks.never_empty(content)
         stop = rounds[-1].get("stop_reason")
         if stop == "tool_use" and not any(block.get("type") == "tool_use" for block in content):
             stop = "end_turn"

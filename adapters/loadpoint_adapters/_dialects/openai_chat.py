@@ -197,6 +197,9 @@ class OpenAIChat:
     def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
         return [message]
 
+    def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
+        return list(turn), ()
+
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
         return message  # results are text here: what the application wrote is already what is sent
 
@@ -218,6 +221,8 @@ class OpenAIChat:
         out = {key: value for key, value in message.items() if key != "cache_control"}
         if isinstance(out.get("content"), list):
             out["content"] = [_without_marker(part) for part in out["content"]]
+            if len(out["content"]) == 1 and set(out["content"][0]) == {"type", "text"}:
+                out["content"] = out["content"][0]["text"]  # the same prompt, as a marker in it makes people write it
         return out
 
     def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
@@ -296,6 +301,8 @@ class OpenAIChat:
         calls = [c for at, c in enumerate(as_list(choice["message"].get("tool_calls"))) if at not in hidden[-1]]
         if calls:
             message["tool_calls"] = calls
+        elif any(hidden) and message["content"] is None and not message.get("refusal"):
+            message["content"] = ""  # without a call, the API takes no null back
         finish = choice.get("finish_reason")
         if not calls and finish in ("tool_calls", "function_call"):
             finish = "stop"

@@ -2,7 +2,8 @@
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_copy_and_prepare`,
 `_maybe_override_cast_to`, `_process_response`, `_custom_headers`, `_client`; for the middleware also what an
-`APIResponse` keeps of its making, and that the chain's innermost function closes over the client. Checked with 2.0 and 2.14.
+`APIResponse` keeps of its making, and that the chain's innermost function closes over the client. Checked with 2.0 and
+2.14.
 """
 
 # ruff: noqa: SLF001

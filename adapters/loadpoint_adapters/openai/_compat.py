@@ -92,7 +92,12 @@ class OpenAICompat:
             body = extra
         elif extra and isinstance(body, Mapping):
             body = {**cast("Mapping[str, Any]", body), **extra}
-        return options, plain(body, _ABSENT)
+        tools: Any = body.get("tools") if isinstance(body, Mapping) else None
+        if not isinstance(tools, list) or extra or not all(isinstance(tool, dict) for tool in cast("list[Any]", tools)):
+            return options, plain(body, _ABSENT)
+        # The SDK has copied the tools just before, and the session keeps a copy of its own: a third costs more than both.
+        made = plain({**cast("Mapping[str, Any]", body), "tools": []}, _ABSENT)
+        return options, None if made is None else {**made, "tools": tools}
 
     async def prepare_async(self, client: Any, options: Any) -> tuple[Any, Json | None]:
         """The same: nothing here waits."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from .._json import dumps
-from ._record import Record
+from .._json import Json, dumps
+from ._record import Record, State
 
+T = TypeVar("T")
 CANDIDATES = 8
 """How many records one key keeps: more conversations than this with one visible turn share nothing worth keeping."""
 
@@ -23,6 +26,8 @@ class InProcessLedger:
         self.max_bytes = max_bytes
         self._records: OrderedDict[str, tuple[Record, ...]] = OrderedDict()
         self._sizes: dict[str, int] = {}
+        self._states: dict[int, _Used[State]] = {}
+        self._tools: dict[int, _Used[Json]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -49,17 +54,62 @@ class InProcessLedger:
         with self._lock:
             self._records.clear()
             self._sizes.clear()
+            self._states.clear()
+            self._tools.clear()
             self._bytes = 0
 
     def _put(self, key: str, records: tuple[Record, ...]) -> None:
         if key in self._records:
             self._drop(key)
-        # The state is shared by the records of a conversation, so only what a record holds alone is counted.
         size = sum(len(dumps(record.turn)) + len(dumps(record.pending)) + 256 for record in records)
         self._records[key] = records
         self._sizes[key] = size
         self._bytes += size
+        for record in records:
+            self._hold(record.state)
 
     def _drop(self, key: str) -> None:
-        del self._records[key]
+        records = self._records.pop(key)
         self._bytes -= self._sizes.pop(key)
+        for record in records:
+            self._release(record.state)
+
+    # The records of a conversation share their state, and conversations share tools: each object is counted once.
+
+    def _hold(self, state: State) -> None:
+        known = self._states.get(id(state))
+        if known is not None:
+            known.uses += 1
+            return
+        self._states[id(state)] = _Used(state, len(state.catalog) + 256)
+        self._bytes += len(state.catalog) + 256
+        for tool in (*state.tools, *state.definitions):
+            held = self._tools.get(id(tool))
+            if held is not None:
+                held.uses += 1
+            else:
+                self._tools[id(tool)] = held = _Used(tool, len(dumps(tool)))
+                self._bytes += held.size
+
+    def _release(self, state: State) -> None:
+        known = self._states[id(state)]
+        known.uses -= 1
+        if known.uses:
+            return
+        del self._states[id(state)]
+        self._bytes -= known.size
+        for tool in (*state.tools, *state.definitions):
+            held = self._tools[id(tool)]
+            held.uses -= 1
+            if not held.uses:
+                del self._tools[id(tool)]
+                self._bytes -= held.size
+
+
+@dataclass(slots=True)
+class _Used(Generic[T]):
+    """An object that several records hold, how large it is, and how many hold it; alive, so that its id is its own."""
+
+    held: T
+    size: int
+    uses: int = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -31,25 +32,27 @@ class SqliteLedger:
 
     `keep_days` is how long a record is kept (default 30 days); old ones go when new ones are written. The file holds
     parts of conversations and no keys: protect it as you protect those. Methods raise `sqlite3.Error` when the file
-    cannot be read; a wrapped client then goes on without it and says so in the report.
+    cannot be read or written; a wrapped client then goes on without it and says so in the report. Making a ledger
+    opens nothing.
     """
 
     def __init__(self, path: str | Path, *, keep_days: float = 30.0) -> None:
         self.path = Path(path)
         self.keep_days = keep_days
-        self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
         self._lock = threading.Lock()
         self._writes = 0
-        self._connection().executescript(_SCHEMA)
 
     def find(self, key: str) -> Sequence[Record]:
-        rows = self._connection().execute(
-            "SELECT r.body, s.body FROM loadpoint_record r JOIN loadpoint_state s ON s.digest = r.state"
-            " WHERE r.key = ? ORDER BY r.id DESC LIMIT ?",
-            (key, CANDIDATES),
-        )
-        return [_record(json.loads(body) | {"state": json.loads(state)}) for body, state in rows.fetchall()]
+        with self._lock:
+            rows = self._opened().execute(
+                "SELECT r.body, s.body FROM loadpoint_record r JOIN loadpoint_state s ON s.digest = r.state"
+                " WHERE r.key = ? ORDER BY r.id DESC LIMIT ?",
+                (key, CANDIDATES),
+            )
+            found = rows.fetchall()
+        return [_record(json.loads(body) | {"state": json.loads(state)}) for body, state in found]
 
     def add(self, key: str, record: Record) -> None:
         import dataclasses
@@ -57,8 +60,7 @@ class SqliteLedger:
         body: dict[str, Any] = dataclasses.asdict(record)
         state = dumps(body.pop("state"))
         name = digest(state)
-        connection = self._connection()
-        with connection:
+        with self._lock, self._opened() as connection:
             connection.execute("INSERT OR IGNORE INTO loadpoint_state VALUES (?, ?)", (name, state))
             connection.execute(
                 "INSERT INTO loadpoint_record (key, state, body, written) VALUES (?, ?, ?, ?)",
@@ -73,10 +75,9 @@ class SqliteLedger:
 
     def close(self) -> None:
         with self._lock:
-            for connection in self._open:
-                connection.close()
-            self._open.clear()
-            self._local = threading.local()
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
 
     def _forget(self, connection: sqlite3.Connection) -> None:
         self._writes += 1
@@ -87,17 +88,21 @@ class SqliteLedger:
                 "DELETE FROM loadpoint_state WHERE digest NOT IN (SELECT DISTINCT state FROM loadpoint_record)"
             )
 
-    def _connection(self) -> sqlite3.Connection:
-        # One connection per thread: SQLite serialises the writers itself, within and between processes.
-        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if known is None:
-            known = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
-            known.execute("PRAGMA journal_mode = WAL")
-            known.execute("PRAGMA synchronous = NORMAL")
-            self._local.connection = known
-            with self._lock:
-                self._open.append(known)
-        return known
+    def _opened(self) -> sqlite3.Connection:
+        """The connection of this process, under the lock: one for all threads, or each that ends would leave one open."""
+        if self._connection is not None and self._process == os.getpid():
+            return self._connection
+        self._connection = None  # that of a parent process must not even be closed here
+        opened = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
+        try:
+            opened.execute("PRAGMA journal_mode = WAL")
+            opened.execute("PRAGMA synchronous = NORMAL")
+            opened.executescript(_SCHEMA)
+        except BaseException:
+            opened.close()
+            raise
+        self._connection, self._process = opened, os.getpid()
+        return opened
 
 
 _adapter: TypeAdapter[Record] | None = None

@@ -178,15 +178,9 @@ def run(  # noqa: PLR0913 - one parameter per option of the command
     _allowed("session", sessions, SESSIONS)
     _allowed("strategy", strategies, STRATEGIES)
     _allowed("dialect", dialects, DIALECTS)
-    if not 1 <= loads <= max(LOADS):
-        raise ValueError(f"loads: {loads}; allowed: 1 to {max(LOADS)}")
     whole = from_files(tools) if tools else embedded()
     found = targets(whole)
-    if not found:
-        raise ToolFileError(f"{', '.join(map(str, tools))}: no tool has a description: nothing to search for")
-    least = min(len(found), loads)
-    if any(size < least for size in sizes):
-        raise ValueError(f"sizes: {min(sizes)}; allowed: from {least}, the tools that the session needs")
+    _enough(found, loads, sizes, tools)
     base = Policy() if catalog_tokens is None else Policy(catalog_tokens=catalog_tokens)
     counter = Counter()
     result = Bench(len(whole), whole.servers, counter.name, counter.exact, notes=[RULE])
@@ -208,6 +202,16 @@ def run(  # noqa: PLR0913 - one parameter per option of the command
     if progress is not None:
         progress("done", len(listed), len(listed))
     return result
+
+
+def _enough(found: Sequence[Target], loads: int, sizes: Sequence[int], tools: Sequence[str | Path]) -> None:
+    if not 1 <= loads <= max(LOADS):
+        raise ValueError(f"loads: {loads}; allowed: 1 to {max(LOADS)}")
+    if not found:
+        raise ToolFileError(f"{', '.join(map(str, tools))}: no tool has a description: nothing to search for")
+    least = min(len(found), loads)
+    if any(size < least for size in sizes):
+        raise ValueError(f"sizes: {min(sizes)}; allowed: from {least}, the tools that the session needs")
 
 
 def _allowed(option: str, given: Sequence[str], allowed: Sequence[str]) -> None:

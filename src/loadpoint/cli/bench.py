@@ -75,9 +75,13 @@ def command(
     except (OSError, ValueError) as error:
         print(f"loadpoint: {error}", file=sys.stderr)
         return EXIT_USAGE
-    for failure in result.failures:
+    return _verdict(result.failures)
+
+
+def _verdict(failures: list[str]) -> int:
+    for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
-    return EXIT_FINDINGS if result.failures else EXIT_OK
+    return EXIT_FINDINGS if failures else EXIT_OK
 
 
 def _numbers(text: str) -> list[int]:
