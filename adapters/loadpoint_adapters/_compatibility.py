@@ -87,6 +87,10 @@ class Compat(Protocol):
         """The HTTP response in what a raw request gave back; None if there is none."""
         ...
 
+    def watched(self, value: Any) -> Any:
+        """The typed stream that somebody above the SDK has made of a raw streamed request; None if nobody has."""
+        ...
+
     def retries(self, value: Any) -> int:
         """How often the SDK retried this raw request."""
         ...

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from loadpoint._adapter import EXTENSION, reports
-from loadpoint._engine import Request
+from loadpoint._plan import Request
 from loadpoint._json import Json, as_object, digest, dumps
 
-from ._response import Rounds, from_bytes
+from ._response import WATCHED, Rounds, from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +125,10 @@ class Exchange:
     def received(self, value: Any) -> Any:
         """The HTTP response of a hidden round."""
         self._retries += self._compat.retries(value)
-        return self._compat.http_response(self._client, self.options, value)
+        response = self._compat.http_response(self._client, self.options, value)
+        if self.streaming:
+            response.extensions[WATCHED] = self._compat.watched(value)
+        return response
 
     def rounds(self) -> Rounds:
         """The rounds of a stream; made before the first is sent."""

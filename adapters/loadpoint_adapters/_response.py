@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _STALE = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 _DRAIN_SECONDS = 0.1
+WATCHED = "loadpoint.watched"
+"""Extension of a round's response: the typed stream that instrumentation has made of it and waits to see read."""
 
 
 def _http(response: Any) -> Any:
@@ -64,6 +66,7 @@ class Rounds:
         self._framing = framing
         self._request_id = request_id
         self._began = self._opened = time.perf_counter()
+        self._seen: list[bytes] = []  # what was read, if instrumentation waits for it
         self._replayed = self.splice.replayed()  # before the first round is sent: it may be a later one then
 
     def opening(self) -> bytes:
@@ -72,6 +75,8 @@ class Rounds:
 
     def shown(self, chunk: bytes) -> bytes:
         """What the caller sees of one upstream chunk."""
+        if self.response.extensions.get(WATCHED) is not None:
+            self._seen.append(chunk)
         return self.framing.show(self.splice.feed(self.framing.read(chunk)))
 
     def ended(self) -> tuple[bytes, Json | None]:
@@ -84,6 +89,14 @@ class Rounds:
             self.done = True
             self._remember()
         return closing, body
+
+    def watched(self) -> Any:
+        """The stream that instrumentation waits to see read, over the bytes of this round; None if there is none."""
+        seen, self._seen = b"".join(self._seen), []
+        stream = self.response.extensions.pop(WATCHED, None)
+        if stream is not None:
+            stream.response = rebuilt(self.response, _http(self.response).ByteStream(seen), self.call)
+        return stream
 
     def _remember(self) -> None:
         """Let the report be found by the final message of a stream helper: by the id that the caller was shown."""
@@ -132,6 +145,9 @@ def _read(rounds: Rounds, send: Callable[[Json], Any]) -> Generator[bytes, None,
                 if rounds.framing.ended:
                     break
             rounds.response.close()
+            with contextlib.suppress(Exception):  # the caller gets the same bytes, and what they make the SDK raise
+                for _ in rounds.watched() or ():
+                    pass
             closing, body = rounds.ended()
             yield closing
             if body is None:
@@ -156,6 +172,9 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
                     await _drain(upstream)
                     break
             await rounds.response.aclose()
+            with contextlib.suppress(Exception):  # the caller gets the same bytes, and what they make the SDK raise
+                async for _ in rounds.watched() or _nothing():
+                    pass
             closing, body = rounds.ended()
             yield closing
             if body is None:
@@ -167,6 +186,11 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
     finally:
         rounds.leave()
         await rounds.response.aclose()
+
+
+async def _nothing() -> AsyncGenerator[None, None]:
+    return
+    yield
 
 
 async def _drain(upstream: AsyncIterator[bytes]) -> None:

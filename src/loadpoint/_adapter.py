@@ -17,7 +17,7 @@ from .errors import LoadpointError, PolicyError, UnsupportedClientError
 
 if TYPE_CHECKING:
     from ._dialect import Dialect
-    from ._engine import Request
+    from ._plan import Request
     from ._json import Json
     from ._ledger import Ledger
     from ._report import CallReport

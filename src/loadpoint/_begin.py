@@ -11,12 +11,13 @@ from . import _prices
 from ._capability import Capability, capability
 from ._compose import Composer
 from ._dialect import Dialect, Held
-from ._engine import Call, Plan, Request
+from ._engine import Call
 from ._json import Json, digest
 from ._ledger import InProcessLedger, Record, State
 from ._loaded import evidence
 from ._loader import loader_description, loader_schema
 from ._passing import Passing
+from ._plan import Plan, Request
 from ._policy import Policy
 from ._registry import Registry, build
 from ._replay import Replayer, Transcript, group_level, record_key
@@ -125,7 +126,7 @@ class Beginning:
         known = _state(transcript)
         if known is not None and (known.strategy == "eager" or known.loader in registry.by_name):
             known = None
-        text = known.catalog if known else registry.catalog(self.policy.catalog_tokens)
+        text = known.catalog if known else self._catalog(registry)
         point = self.able.point(chosen.load_point)
         composer = Composer(
             self.dialect,
@@ -136,7 +137,7 @@ class Beginning:
         )
         choice = self.dialect.choice(self.request.body)
         named = choice.names if choice.mode == "named" else ()
-        body, betas = self._tolerant(registry, transcript)
+        own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
         return Plan(
             policy=self.policy,
             dialect=self.dialect,
@@ -152,20 +153,18 @@ class Beginning:
             forced=tuple(name for name in named if registry.is_deferred(name)),
             warnings=[*registry.warnings, *self._warnings(registry, transcript)],
             scope=self.scope,
-            body=body,
-            betas=(*(point.betas if point else ()), *betas),
+            body=self.request.body,
+            betas=point.betas if point else (),
             threaded=threaded,
+            binds_thinking=self.able.binds_thinking and own,
+            voided=self._voided(transcript),
         )
 
-    def _tolerant(self, registry: Registry, transcript: Transcript) -> tuple[Json, tuple[str, ...]]:
-        """Where rounds are lost, models that bind thinking to its prefix are asked to drop what no longer fits."""
-        own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
-        if not transcript.lost or not self.able.binds_thinking or not own:
-            return self.request.body, ()
-        called = any(registry.is_deferred(call.name) for view in transcript.views for call in view.calls)
-        if transcript.record is None and not called:
-            return self.request.body, ()  # nothing says that this conversation was ever ours
-        return self.dialect.tolerant(self.request.body)
+    def _voided(self, transcript: Transcript) -> bool:
+        """Whether the transcript holds thinking whose rounds are lost, or which was made before it was ever ours."""
+        if transcript.record is not None:
+            return transcript.rewritten or transcript.lost_since > 0
+        return transcript.lost > 0 and self.dialect.thought(transcript.messages)
 
     def _warnings(self, registry: Registry, transcript: Transcript) -> list[str]:
         """What the user should know of this request; what holds for a whole conversation is said once, at its start."""
@@ -182,6 +181,16 @@ class Beginning:
         if named:
             found.append(f"the instructions name deferred tools, which may better be resident: {', '.join(named[:5])}")
         return found
+
+    def _catalog(self, registry: Registry) -> str:
+        """The listing within its budget, and within what the endpoint takes as a description where it stands there."""
+        budget = self.policy.catalog_tokens
+        text = registry.catalog(budget)
+        most = self.able.limits.description_length if self.policy.catalog == "tool" else None
+        while most is not None and text and len(loader_description(text)) > most:
+            budget //= 2
+            text = registry.catalog(budget)
+        return text
 
     def _loader(self, registry: Registry, known: State | None, text: str) -> Json:
         for tool in known.tools if known else ():

@@ -55,13 +55,15 @@ class LoadPoint:
 class Limits:
     """What a provider accepts per request; None where no limit is known.
 
-    `name_pattern` is a regular expression that whole tool names match. `reference_length` bounds a name in a load
+    `name_pattern` is a regular expression that whole tool names match. `description_length` bounds a tool's description
+    in characters, `reference_length` bounds a name in a load
     point, `functions` the tools in context, `deferred` the declared ones, `strict_*` what all strict schemas together
     may hold: tools, optional parameters, union-typed parameters.
     """
 
     name_pattern: str | None = None
     name_length: int | None = None
+    description_length: int | None = None
     reference_length: int | None = None
     functions: int | None = None
     deferred: int | None = None

@@ -290,6 +290,10 @@ class Dialect(Protocol):
         """An assistant message that stands for several rounds whose record is lost, as it is sent."""
         ...
 
+    def thought(self, messages: Sequence[Json]) -> bool:
+        """Whether any of these messages holds thinking."""
+        ...
+
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
         """A copy that lets the provider drop thinking that the lost rounds have voided, and the betas it needs."""
         ...

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ._answers import Answers
-from ._compose import Composed, Composer, definitions
-from ._dialect import CallView, Choice, Dialect, Outcome, ReplyView, Shown
+from ._compose import Composed, definitions
+from ._dialect import CallView, Outcome, ReplyView, Shown
 from ._json import Json, digest
 from ._ledger._record import Record, State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
-from ._policy import Policy
-from ._replay import Transcript, group_level, record_key
+from ._plan import Plan, Request, Step
+from ._prefix import tools_changed
+from ._replay import group_level, record_key
 from ._report import CallReport, Round
 from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
@@ -28,62 +28,8 @@ from .errors import RoundLimitError, SearchLoopError
 log = logging.getLogger("loadpoint")
 
 if TYPE_CHECKING:
-    from ._registry import Registry
     from ._session import Session
     from ._stream import Splice
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request of the caller.
-
-    `path` has no host and no query. `headers` are the caller's own for this request, names in lower case. Only a digest
-    of `credential` is kept.
-    """
-
-    method: str
-    path: str
-    body: Json
-    headers: Mapping[str, str]
-    base_url: str
-    credential: str
-
-
-@dataclass(slots=True)
-class Plan:
-    """How a request is sent: everything that was decided before the first round."""
-
-    policy: Policy
-    dialect: Dialect
-    registry: Registry
-    composer: Composer
-    transcript: Transcript
-    state: State | None
-    """How the last request of this conversation was sent; None where that is not known or no longer holds."""
-    strategy: str
-    load_point: str | None
-    reason: str
-    catalog: str
-    choice: Choice
-    forced: tuple[str, ...]
-    warnings: list[str]
-    scope: str
-    body: Json
-    """The caller's body, with what the provider has to be asked for beside the tools."""
-    betas: tuple[str, ...] = ()
-    held_loaded: tuple[str, ...] = ()
-    threaded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one reply means: positions that the caller does not see, our answers, and whether the call goes on."""
-
-    hidden: frozenset[int]
-    answered: tuple[tuple[CallView, Outcome], ...]
-    added: tuple[str, ...]
-    shown: tuple[Shown, ...]
-    last: bool
 
 
 class Call:
@@ -114,6 +60,8 @@ class Call:
         self.faulty = False
         self.proofs = self._proofs()
         self.composed: Composed = self._compose(plan.state)
+        self.tolerant = False
+        self.tolerant = plan.binds_thinking and self._voids_thinking()
         plan.warnings += [f"the definition of {name} has changed" for name in self.composed.changed]
         self.answers = Answers(
             self.policy,
@@ -126,9 +74,10 @@ class Call:
             [],
             {},
         )
-        self.headers: Mapping[str, str | None] = plan.dialect.headers(request.headers, plan.betas)
+        plan_body, betas = self.dialect.tolerant(plan.body) if self.tolerant else (plan.body, ())
+        self.headers: Mapping[str, str | None] = plan.dialect.headers(request.headers, (*plan.betas, *betas))
         self.paid: list[PaidRound] = []
-        self.base = self._base()
+        self.base = self._base(plan_body)
         self.body = self._body()
         self.first_state = self.state()
         self.composed_first = self.composed
@@ -156,9 +105,21 @@ class Call:
         names = {self.dialect.tool_name(tool) or "" for tool in self.composed.tools}
         return frozenset(names - {*self.plan.registry.by_name, self.plan.composer.loader_name, ""})
 
-    def _base(self) -> Json:
+    def _voids_thinking(self) -> bool:
+        """Whether thinking of this conversation stands behind another prompt than the one that it was made for.
+
+        What was voided once stays so; a resent list grows with every load, so that it is asked for from the start.
+        """
         plan = self.plan
-        body = self.dialect.prepared(plan.body, usage=self.session.asks_usage(self.request, self.dialect))
+        before = plan.state
+        if plan.voided or plan.strategy == "resend" or (before is not None and before.tolerant):
+            return True
+        grown = before is not None and tools_changed(self.dialect, before, self.state())[0] is not None
+        return grown or bool(self.composed.changed)
+
+    def _base(self, given: Json) -> Json:
+        plan = self.plan
+        body = self.dialect.prepared(given, usage=self.session.asks_usage(self.request, self.dialect))
         if self.policy.catalog == "system" and plan.catalog:
             body = self.dialect.with_messages(body, plan.transcript.messages)
             return self.dialect.with_catalog(body, plan.catalog) or body
@@ -355,6 +316,7 @@ class Call:
             definitions=definitions(plan.composer, plan.state, names),
             system=digest(self.dialect.system(self.request.body), *(view.text for view in leading)),
             loaded=tuple(names),
+            tolerant=self.tolerant,
         )
         return plan.state if plan.state == state else state  # one object for all records of a conversation
 

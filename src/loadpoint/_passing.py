@@ -10,7 +10,7 @@ from ._json import Json
 from ._report import CallReport, Round
 
 if TYPE_CHECKING:
-    from ._engine import Request
+    from ._plan import Request
     from ._session import Session
 
 

@@ -14,11 +14,12 @@ from ._begin import Beginning
 from ._capability import capability
 from ._checkpoint import Checkpoints
 from ._dialect import Dialect
-from ._engine import Call, Request
+from ._engine import Call
 from ._json import Json, digest, dumps
 from ._ledger import InProcessLedger, Ledger, Record
 from ._paid import PaidRound, PaidRounds
 from ._passing import Passing
+from ._plan import Request
 from ._policy import Policy
 from ._registry import Registry, build
 from ._replay import Reader, Replayer

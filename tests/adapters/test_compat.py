@@ -199,3 +199,14 @@ def test_what_closes_over_nothing_has_no_client_behind_it():
     loop.append(endless)
     assert client_behind(endless) is None
     assert client_behind(3) is None
+
+
+@sdks
+def test_a_raw_response_keeps_what_it_was_parsed_into(sdk: str):
+    made = rig(sdk, said(sdk))
+    raw = made.api(made.plain).with_raw_response.create(**made.request(), stream=True)
+    compat = ADAPTERS[sdk].compat
+    assert compat.watched(raw) is None
+    stream = raw.parse()
+    assert compat.watched(raw) is stream
+    stream.close()

@@ -243,6 +243,14 @@ def test_a_reply_is_found_by_identity_while_it_lives():
     assert len(reports._objects) == 1
 
 
+def test_an_address_that_is_used_again_is_another_object():
+    reports = Reports()
+    gone, here = Foreign(), Foreign()
+    reports.remember(gone, REPORT)
+    reports._objects[id(here)] = reports._objects[id(gone)]
+    assert reports.find(here) is None
+
+
 def test_ids_are_a_bounded_second_chance():
     reports = Reports(keep=2)
     for name in "abc":

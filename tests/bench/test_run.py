@@ -81,6 +81,7 @@ def test_the_default_catalog_keeps_within_its_budget_at_every_size() -> None:
         ({"dialects": ["smoke.signals"]}, "dialect: 'smoke.signals'"),
         ({"loads": 7}, "loads: 7; allowed: 1 to 6"),
         ({"sizes": [1]}, "sizes: 1; allowed: from 2"),
+        ({"strategies": ["native"], "dialects": ["openai.chat"]}, "strategy: native; not possible"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(options: dict[str, Any], problem: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from loadpoint import Policy
-from loadpoint._engine import Request
+from loadpoint._plan import Request
 from loadpoint._session import Session
 from loadpoint.emulator import Emulator, Move, Script
 from loadpoint_adapters._dialects.anthropic_messages import AnthropicMessages

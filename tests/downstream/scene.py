@@ -1,4 +1,4 @@
-"""A wrapped client of either SDK in front of a scripted provider, eighty tools, and what the provider has to have seen."""
+"""A wrapped client of either SDK, a scripted provider behind it, eighty tools; what the provider has to have seen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _ACTIONS = ("create", "delete", "list", "move", "export", "approve", "archive", 
 NAMES = tuple(f"{service}_{action}" for service in _SERVICES for action in _ACTIONS)
 SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"subject": {"type": "string", "description": "The one entry that this is about, by its full title."}},
+    "properties": {
+        "subject": {"type": "string", "description": "The one entry that this is about, by its full title."}
+    },
     "required": ["subject"],
     "additionalProperties": False,
 }

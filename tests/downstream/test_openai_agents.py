@@ -40,13 +40,15 @@ class Office:
     def __init__(self, plan: Any = scene.PLAN, **options: Any) -> None:
         self.made: list[tuple[str, str]] = []
         self.reports: list[CallReport] = []
-        client, self.server = scene.wrapped("openai", plan, asynchronous=True, reports=self.reports)
-        self.model = agents.OpenAIChatCompletionsModel(scene.MODELS["openai"], openai_client=client)
-        self.agent = self.made_agent("office", **options)
-
-    def made_agent(self, name: str, **options: Any) -> Any:
-        given = {"instructions": "You keep the office running.", "tools": [self._tool(tool) for tool in scene.NAMES]}
-        return agents.Agent(name=name, model=self.model, **(given | options))
+        self.client, self.server = scene.wrapped("openai", plan, asynchronous=True, reports=self.reports)
+        self.model = agents.OpenAIChatCompletionsModel(scene.MODELS["openai"], openai_client=self.client)
+        self.agent = agents.Agent(
+            name="office",
+            model=self.model,
+            instructions="You keep the office running.",
+            tools=[self._tool(name) for name in scene.NAMES],
+            **options,
+        )
 
     def _tool(self, name: str) -> Any:
         async def invoke(context: Any, arguments: str) -> str:
@@ -62,9 +64,7 @@ class Office:
 async def test_run_over_two_turns_calls_the_functions_and_keeps_the_prefix():
     office = Office()
     first = await agents.Runner.run(office.agent, scene.FIRST)
-    second = await agents.Runner.run(
-        office.agent, [*first.to_input_list(), {"role": "user", "content": scene.SECOND}]
-    )
+    second = await agents.Runner.run(office.agent, [*first.to_input_list(), {"role": "user", "content": scene.SECOND}])
     assert (first.final_output, second.final_output) == (scene.DONE, scene.DONE)
     assert office.made == MADE
     office.assert_deferred(requests=6, loads=scene.LOADED)
@@ -77,16 +77,14 @@ async def test_run_over_two_turns_calls_the_functions_and_keeps_the_prefix():
 
 async def test_run_streamed_over_two_turns():
     office = Office()
-    given: Any = scene.FIRST
+    history: list[Any] = []
     called: list[str] = []
     for text in (scene.FIRST, scene.SECOND):
-        given = text if given is scene.FIRST else [*given, {"role": "user", "content": text}]
-        result = agents.Runner.run_streamed(office.agent, given)
-        async for event in result.stream_events():
-            if event.type == "run_item_stream_event" and event.name == "tool_called":
-                called.append(event.item.raw_item.name)
+        result = agents.Runner.run_streamed(office.agent, [*history, {"role": "user", "content": text}])
+        events = [event async for event in result.stream_events() if event.type == "run_item_stream_event"]
+        called += [event.item.raw_item.name for event in events if event.name == "tool_called"]
         assert result.final_output == scene.DONE
-        given = result.to_input_list()
+        history = result.to_input_list()
     assert called == list(scene.LOADED)
     assert office.made == MADE
     office.assert_deferred(requests=6, loads=scene.LOADED)
@@ -147,10 +145,9 @@ async def test_a_handoff_is_a_tool_that_can_be_found():
     assert scene.in_context(office.server.requests[-1]) == []  # the other agent has no tools: not ours to change
 
 
-async def test_a_default_client_for_all_agents():
+async def test_a_provider_made_of_a_wrapped_client():
     office = Office()
-    agents.set_default_openai_client(office.model._client, use_for_tracing=False)
-    provider = agents.OpenAIProvider(use_responses=False)
+    provider = agents.OpenAIProvider(openai_client=office.client, use_responses=False)
     run = agents.RunConfig(model_provider=provider, tracing_disabled=True)
     office.agent.model = scene.MODELS["openai"]
     assert (await agents.Runner.run(office.agent, scene.FIRST, run_config=run)).final_output == scene.DONE

@@ -107,7 +107,7 @@ async def test_iter_and_events_of_a_stream(sdk: str):
             if pydantic_ai.Agent.is_model_request_node(node):
                 async with node.stream(run.ctx) as stream:
                     async for event in stream:
-                        part = getattr(event, "part", None)
+                        part: Any = getattr(event, "part", None)
                         if event.event_kind == "part_start" and part.part_kind == "tool-call":
                             called.append(part.tool_name)
     assert called == [scene.LOADED[0]]
@@ -188,7 +188,9 @@ async def test_a_tool_that_asks_for_a_retry(sdk: str):
 @sdks
 async def test_toolsets_and_decorated_functions(sdk: str):
     """Tools come to an agent in several ways; the request has them all, in an order that stays."""
-    client, server = scene.wrapped(sdk, {scene.FIRST: [("hang_up", {"line": 4}, "hang up the telephone")]}, asynchronous=True)
+    client, server = scene.wrapped(
+        sdk, {scene.FIRST: [("hang_up", {"line": 4}, "hang up the telephone")]}, asynchronous=True
+    )
     office = Office(sdk, client)
     toolset = pydantic_ai.FunctionToolset()
     lines: list[int] = []

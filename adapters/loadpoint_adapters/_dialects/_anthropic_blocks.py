@@ -168,6 +168,11 @@ def with_last_marker(turn: Sequence[Json], marker: Json) -> tuple[Json, ...]:
     return tuple(out)
 
 
+def has_thinking(message: Json) -> bool:
+    """Whether the message holds a block that its provider has signed."""
+    return any(block.get("type") in _UNMARKABLE for block in content_blocks(message.get("content")))
+
+
 def with_last_thinking(message: Json) -> Json:
     """The message with only the last of its thinking blocks.
 

@@ -40,9 +40,15 @@ def shown_items(reply: Json, round_index: int, shown: Sequence[Shown]) -> list[J
         arguments = search.call.arguments if isinstance(search.call.arguments, dict) else {}
         references = [reference(name) for name in search.names]
         result = {"type": "tool_search_tool_search_result", "tool_references": references}
-        out.append({"type": "server_tool_use", "id": item_id, "name": _NAME, "input": arguments})
+        told = _caller(blocks[places[search.at]])
+        out.append({"type": "server_tool_use", "id": item_id, "name": _NAME, "input": arguments, **told})
         out.append({"type": _RESULT, "tool_use_id": item_id, "content": result})
     return out
+
+
+def _caller(block: Json) -> Json:
+    """Who called, which newer models write into every call: with it, a restored call is the one that was sent."""
+    return {"caller": block["caller"]} if "caller" in block else {}
 
 
 def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
@@ -61,10 +67,16 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
     waiting: list[tuple[Json, Json]] = []
     for block in content:
         if _is_search_item(block):
+            pair: tuple[Json, Json] | None = None
             if block.get("type") == "server_tool_use" and block.get("id") in results:
-                waiting.append((block, results[block.get("id")]))
+                pair = (block, results[block.get("id")])
             elif block.get("type") == _RESULT and block.get("tool_use_id") not in called:
-                waiting.append(({"id": block.get("tool_use_id")}, block))  # its call is lost: the names are enough
+                pair = ({"id": block.get("tool_use_id")}, block)  # its call is lost: the names are enough
+            if pair is not None and waiting and _round_of(pair[0]) != _round_of(waiting[0][0]):
+                out += _round(here, waiting, loader, native=native)  # a round of nothing but searches follows another
+                here, waiting = [], []
+            if pair is not None:
+                waiting.append(pair)
             continue
         if waiting:
             out += _round(here, waiting, loader, native=native)
@@ -73,6 +85,11 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
     if waiting:
         return [*out, *_round(here, waiting, loader, native=native)]
     return [*out, {**message, "content": here}] if here else out
+
+
+def _round_of(item: Json) -> str | None:
+    place = _PLACE.fullmatch(str(item.get("id")))
+    return place[1] if place else None
 
 
 def _round(here: list[Json], waiting: Sequence[tuple[Json, Json]], loader: str, *, native: bool) -> list[Json]:
@@ -84,7 +101,8 @@ def _round(here: list[Json], waiting: Sequence[tuple[Json, Json]], loader: str, 
     for item, result in waiting:
         place = _PLACE.fullmatch(str(item.get("id")))
         call_id = place[4] if place else str(item.get("id")).removeprefix("srv")
-        call: Json = {"type": "tool_use", "id": call_id, "name": loader, "input": item.get("input") or {}}
+        told = _caller(item) if place else {}
+        call: Json = {"type": "tool_use", "id": call_id, "name": loader, "input": item.get("input") or {}, **told}
         if place and int(place[3]) == total and int(place[2]) < total and int(place[2]) not in places:
             places[int(place[2])] = call
         else:

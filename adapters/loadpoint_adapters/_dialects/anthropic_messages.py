@@ -174,6 +174,9 @@ class AnthropicMessages:
     def rebuilt(self, message: Json) -> Json:
         return blocks.with_last_thinking(message)
 
+    def thought(self, messages: Sequence[Json]) -> bool:
+        return any(map(blocks.has_thinking, messages))
+
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
         thinking = as_object(body.get("thinking"))
         if thinking is None or thinking.get("type") not in ("enabled", "adaptive"):

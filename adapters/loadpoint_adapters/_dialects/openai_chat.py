@@ -206,6 +206,9 @@ class OpenAIChat:
     def rebuilt(self, message: Json) -> Json:
         return message
 
+    def thought(self, messages: Sequence[Json]) -> bool:
+        return False
+
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
         return body, ()
 

@@ -1,7 +1,7 @@
 """Every name of the anthropic SDK that is not public and that the adapter leans on; `tests/adapters` has a test each.
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_copy_and_prepare`,
-`_maybe_override_cast_to`, `_process_response`, `_custom_headers`, `_client`; for the middleware also what an
+`_maybe_override_cast_to`, `_process_response`, `_custom_headers`, `_parsed_by_type`, `_client`; for the middleware also what an
 `APIResponse` keeps of its making, and that the chain's innermost function closes over the client. Checked with 2.0 and
 2.14.
 """
@@ -144,6 +144,13 @@ class AnthropicCompat:
         content = dump(mode="json", by_alias=True, exclude_unset=True) if callable(dump) else value
         url = str(client.base_url).rstrip("/") + "/" + options.url.lstrip("/")
         return httpx2.Response(200, json=content, request=httpx2.Request("POST", url))
+
+    def watched(self, value: Any) -> Any:
+        """What the SDK keeps of a raw response once it was parsed; the seam never has it parsed."""
+        parsed: dict[Any, Any] = getattr(value, "_parsed_by_type", None) or {}
+        return next(
+            (made for made in parsed.values() if isinstance(made, (anthropic.Stream, anthropic.AsyncStream))), None
+        )
 
     def retries(self, value: Any) -> int:
         """Retries of a raw request."""

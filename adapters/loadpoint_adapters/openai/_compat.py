@@ -1,7 +1,7 @@
 """Every name of the openai SDK that is not public and that the adapter leans on; `tests/adapters` has one test each.
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_maybe_override_cast_to`,
-`_process_response`, `_custom_headers`, `_client`. Checked with 3.0 and 3.57.
+`_process_response`, `_custom_headers`, `_parsed_by_type`, `_client`. Checked with 3.0 and 3.57.
 """
 
 # ruff: noqa: SLF001
@@ -16,7 +16,7 @@ import openai
 from openai._base_client import AsyncAPIClient, SyncAPIClient
 from openai._types import NOT_GIVEN, NotGiven, Omit
 
-from loadpoint._json import Json
+from loadpoint._json import Json, as_list
 
 from .._framing import Sse
 from .._plain import plain
@@ -92,12 +92,13 @@ class OpenAICompat:
             body = extra
         elif extra and isinstance(body, Mapping):
             body = {**cast("Mapping[str, Any]", body), **extra}
-        tools: Any = body.get("tools") if isinstance(body, Mapping) else None
-        if not isinstance(tools, list) or extra or not all(isinstance(tool, dict) for tool in cast("list[Any]", tools)):
-            return options, plain(body, _ABSENT)
-        # The SDK has copied the tools just before, and the session keeps a copy of its own: a third costs more than both.
-        made = plain({**cast("Mapping[str, Any]", body), "tools": []}, _ABSENT)
-        return options, None if made is None else {**made, "tools": tools}
+        if extra or not isinstance(body, dict) or not _are_plain(body.get("tools")):  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+            return options, plain(body, _ABSENT)  # pyright: ignore[reportUnknownArgumentType]
+        # The SDK has copied the tools just before, and the session keeps a copy of its own: a third costs more than
+        # both.
+        asked = cast(Json, body)
+        made = plain({**asked, "tools": []}, _ABSENT)
+        return options, None if made is None else {**made, "tools": asked["tools"]}
 
     async def prepare_async(self, client: Any, options: Any) -> tuple[Any, Json | None]:
         """The same: nothing here waits."""
@@ -133,6 +134,11 @@ class OpenAICompat:
         """The HTTP response of a raw request."""
         return value.http_response
 
+    def watched(self, value: Any) -> Any:
+        """What the SDK keeps of a raw response once it was parsed; the seam never has it parsed."""
+        parsed: dict[Any, Any] = getattr(value, "_parsed_by_type", None) or {}
+        return next((made for made in parsed.values() if isinstance(made, (openai.Stream, openai.AsyncStream))), None)
+
     def retries(self, value: Any) -> int:
         """Retries of a raw request."""
         return int(getattr(value, "retries_taken", 0))
@@ -144,3 +150,8 @@ class OpenAICompat:
     def framing(self, response: Any) -> Framing:  # noqa: ARG002
         """Server-sent events; the SDK stops reading at `[DONE]`."""
         return Sse(b"[DONE]")
+
+
+def _are_plain(tools: object) -> bool:
+    listed = as_list(tools)  # empty for what is no list
+    return bool(listed) and all(isinstance(tool, dict) for tool in listed)

@@ -28,6 +28,8 @@ class State:
     """Digest of the system prompt as sent."""
     loaded: tuple[str, ...] = ()
     """The names loaded so far; a source only where the server holds the conversation and no transcript is sent."""
+    tolerant: bool = False
+    """Whether the provider was asked to drop thinking that no longer fits; asked once, it is asked always."""
 
 
 @dataclass(frozen=True, slots=True)

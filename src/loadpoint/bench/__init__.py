@@ -194,7 +194,7 @@ def run(  # noqa: PLR0913 - one parameter per option of the command
         for name in sessions
         for case in _cases(dialect, chosen, tool_set, plan(name, found, loads), strategies, base)
     ]
-    result.notes += _notes(sets, listed)
+    result.notes += _notes(sets, listed, strategies)
     for done, (case, size) in enumerate(listed):
         if progress is not None:
             progress(_label(case, size), done, len(listed))
@@ -252,7 +252,10 @@ def _entry(case: Case, size: int, counter: Counter) -> Entry:
     )
 
 
-def _notes(sets: Sequence[ToolSet], listed: Sequence[tuple[Case, int]]) -> list[str]:
+def _notes(sets: Sequence[ToolSet], listed: Sequence[tuple[Case, int]], strategies: Sequence[str]) -> list[str]:
+    """What a reader has to know about these sessions. Raises `ValueError` if there is none to play."""
+    if not listed:
+        raise ValueError(f"strategy: {', '.join(strategies)}; not possible with these dialects and models")
     notes: list[str] = []
     if any(tool_set.copies for tool_set in sets):
         notes.append("sizes beyond the given tools are filled with renamed copies of them")

@@ -1,0 +1,74 @@
+"""A request, how it is to be sent, and what a reply to it means: the data of one logical call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ._compose import Composer
+from ._dialect import CallView, Choice, Dialect, Outcome, Shown
+from ._json import Json
+from ._ledger._record import State
+from ._policy import Policy
+from ._replay import Transcript
+
+if TYPE_CHECKING:
+    from ._registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of the caller.
+
+    `path` has no host and no query. `headers` are the caller's own for this request, names in lower case. Only a digest
+    of `credential` is kept.
+    """
+
+    method: str
+    path: str
+    body: Json
+    headers: Mapping[str, str]
+    base_url: str
+    credential: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """How a request is sent: everything that was decided before the first round."""
+
+    policy: Policy
+    dialect: Dialect
+    registry: Registry
+    composer: Composer
+    transcript: Transcript
+    state: State | None
+    """How the last request of this conversation was sent; None where that is not known or no longer holds."""
+    strategy: str
+    load_point: str | None
+    reason: str
+    catalog: str
+    choice: Choice
+    forced: tuple[str, ...]
+    warnings: list[str]
+    scope: str
+    body: Json
+    """The caller's body; with a conversation that the server holds, the one that continues it."""
+    betas: tuple[str, ...] = ()
+    held_loaded: tuple[str, ...] = ()
+    threaded: bool = False
+    binds_thinking: bool = False
+    """Whether this model voids thinking when what came before it changes, and can be asked to bear that."""
+    voided: bool = False
+    """Whether thinking in this transcript no longer fits, because the rounds before it are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one reply means: positions that the caller does not see, our answers, and whether the call goes on."""
+
+    hidden: frozenset[int]
+    answered: tuple[tuple[CallView, Outcome], ...]
+    added: tuple[str, ...]
+    shown: tuple[Shown, ...]
+    last: bool
