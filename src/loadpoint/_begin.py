@@ -20,7 +20,7 @@ from ._passing import Passing
 from ._plan import Plan, Request
 from ._policy import Policy
 from ._registry import Registry, build
-from ._replay import Replayer, Transcript, group_level, record_key
+from ._replay import Replayer, Transcript, group_level, record_keys
 from ._reporting import call_report, passing_report
 from ._strategy import Choice as Chosen
 from ._strategy import choose
@@ -69,7 +69,7 @@ class Beginning:
         return self._planned(registry, held)
 
     def _planned(self, registry: Registry, held: Held | None) -> Call | Passing | None:
-        replayer = self.session.replayer(self.dialect, self.scope)
+        replayer = self.session.replayer(self.dialect, self.scope, self.dialect.system(self.request.body))
         messages = self.dialect.messages(self.request.body)
         transcript = replayer.replay(messages, loader=registry.loader)
         state = _state(transcript)
@@ -241,10 +241,11 @@ class Beginning:
             system = digest(self.dialect.system(self.request.body))
             state = State("eager", None, chosen.reason, "", "", (), (), (), system)
             view = self.dialect.view(self.dialect.assistant(reply, ()))
-            level = group_level([*transcript.prefill_views, view])
-            chain = digest(transcript.chain, level)
-            record = Record(chain, transcript.sent_before, (), (), state)
-            self.session.add(record_key(self.scope, transcript.window, level), record)
+            views = [*transcript.prefill_views, view]
+            level = group_level(views)
+            record = Record(digest(transcript.chain, level), transcript.sent_before, (), (), state)
+            for key in record_keys(self.scope, transcript, views, level):
+                self.session.add(key, record)
 
         report = passing_report(chosen.reason, registry, warnings=registry.warnings)
         expected = self.kind == "create"

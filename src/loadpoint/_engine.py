@@ -20,7 +20,7 @@ from ._loaded import Evidence, evidence
 from ._paid import PaidRound
 from ._plan import Plan, Request, Step
 from ._prefix import tools_changed
-from ._replay import group_level, record_key
+from ._replay import group_level, record_keys
 from ._report import CallReport, Round
 from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
@@ -339,20 +339,19 @@ class Call:
     def records(self, result: Json) -> list[tuple[str, Record]]:
         """The records of this call under their keys."""
         transcript = self.plan.transcript
-        prefill = transcript.prefill
-        window, sent, turn = transcript.window, transcript.sent_before, tuple(self.turn)
-        level = group_level([*transcript.prefill_views, self.dialect.view(self.dialect.assistant(result, ()))])
+        views = [*transcript.prefill_views, self.dialect.view(self.dialect.assistant(result, ()))]
+        level = group_level(views)
         reply = self.dialect.reply(result)
         record = Record(
             chain=digest(transcript.chain, level),
-            sent_before=sent,
-            turn=(*prefill, *turn),
+            sent_before=transcript.sent_before,
+            turn=(*transcript.prefill, *self.turn),
             pending=self.pending,
             state=self.state(),
             reply_id=reply.id if reply else None,
             context_tokens=self.report.tokens.context,
         )
-        out = [(record_key(self.plan.scope, window, level), record)]
+        out = [(key, record) for key in record_keys(self.plan.scope, transcript, views, level)]
         if self.plan.threaded:
             ids = {self.visible_id, record.reply_id} - {None, ""}
             out += [(digest(self.plan.scope, "reply", str(i)), record) for i in sorted(map(str, ids))]

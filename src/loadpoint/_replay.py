@@ -78,6 +78,10 @@ class Transcript:
     """The record of the last assistant turn that has one."""
     exact: bool = False
     """Whether that record was made of this very conversation, and is of its last turn."""
+    system: str = ""
+    """Digest of the system prompt outside the messages."""
+    unique: bool = False
+    """Whether a turn has call ids that no other conversation has."""
     turns: int = 0
     lost: int = 0
     """Assistant turns without a record."""
@@ -100,12 +104,20 @@ class Replayer:
     """Turns visible messages into upstream ones, with one ledger and one scope."""
 
     def __init__(
-        self, dialect: Dialect, reader: Reader, ledger: Ledger, scope: str, checkpoints: Checkpoints | None = None
+        self,
+        dialect: Dialect,
+        reader: Reader,
+        ledger: Ledger,
+        scope: str,
+        *,
+        system: str = "",
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.dialect = dialect
         self.reader = reader
         self.ledger = ledger
         self.scope = scope
+        self.system = digest(system)
         self.checkpoints = checkpoints
 
     def replay(self, messages: Sequence[Json], *, loader: str, native: bool | None = None) -> Transcript:
@@ -113,9 +125,9 @@ class Replayer:
 
         `native` says whether the request takes references in results; None takes it from the records, or says no.
         """
-        key = (self.scope, loader, native)
+        key = (digest(self.scope, self.system), loader, native)
         known = self.checkpoints.find(key, messages) if self.checkpoints is not None else None
-        start, names, out = known or (0, {}, Transcript(sent=digest(self.scope), chain=digest(self.scope)))
+        start, names, out = known or (0, {}, self._nothing())
         groups = list(_grouped(messages[start:], self.reader))
         for at, group in enumerate(groups):
             visible = [message for message, _ in group]
@@ -136,12 +148,15 @@ class Replayer:
             self.checkpoints.keep(key, messages, names, out)
         return out
 
+    def _nothing(self) -> Transcript:
+        return Transcript(sent=digest(self.scope), chain=digest(self.scope), system=self.system)
+
     def _prefill(
         self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
     ) -> None:
         """A turn that is not over: the reply continues it, so it belongs to the turn of the reply."""
         chain, window, turns, lost, since = out.chain, out.window, out.turns, out.lost, out.lost_since
-        known, exact, before = out.record, out.exact, len(out.messages)
+        known, exact, unique, before = out.record, out.exact, out.unique, len(out.messages)
         out.sent_before = out.sent
         self._turn(out, visible, readings, loader, native)
         if out.lost > lost:
@@ -150,6 +165,7 @@ class Replayer:
             self._push(out, self.dialect.join(out.pending, None))
             out.pending = ()
         out.chain, out.window, out.turns, out.lost, out.lost_since = chain, window, turns, lost, since
+        out.unique = unique
         out.prefill = out.messages[before:]
         out.prefill_views = [reading.view for reading in readings]
 
@@ -160,6 +176,7 @@ class Replayer:
         record = self._find(out, level, readings)
         out.turns += 1
         out.chain = digest(out.chain, level)
+        out.unique = out.unique or _unique([reading.view for reading in readings])
         if record is None:
             out.lost += 1
             out.lost_since += 1
@@ -222,27 +239,37 @@ class Replayer:
     def _find(self, out: Transcript, level: str, readings: list[Reading]) -> Record | None:
         if out.failed:
             return None  # asked once: a store that is down may take its time to say so
+        keys = record_keys(self.scope, out, [reading.view for reading in readings], level)
         try:
-            found = self.ledger.find(record_key(self.scope, out.window, level))
+            for at, key in enumerate(keys):
+                found = self.ledger.find(key)
+                same = [record for record in found if record.sent_before == out.sent]
+                # Under the first key is this very conversation; under the other one any that holds this turn.
+                if found and (same or at == 0 or len(found) == 1):
+                    return (same or found)[0]
         except Exception as error:  # noqa: BLE001 - whatever a store raises, the call goes on without it
             log.warning("ledger cannot be read: %s", error)
             out.failed = f"{type(error).__name__}: {error}"
-            return None
-        if not found:
-            return None
-        chain = digest(out.chain, level)
-        same = [record for record in found if record.sent_before == out.sent]
-        same = same or [record for record in found if record.chain == chain]
-        if same:
-            return same[0]
-        ids = [call.id for reading in readings for call in reading.view.calls]
-        # Ids such as `call_0` repeat across conversations: only long random ones say that this is the same turn.
-        return found[0] if len(found) == 1 and ids and all(len(i) >= _LONG_ID for i in ids) else None
+        return None
 
 
-def record_key(scope: str, window: Sequence[str], level: str) -> str:
-    """The ledger key of a visible turn: where it belongs, what was said since the turn before, and the turn itself."""
-    return digest(scope, *window, level)
+def record_keys(scope: str, transcript: Transcript, views: Sequence[View], level: str) -> list[str]:
+    """The ledger keys of the turn that follows `transcript`, the best one first.
+
+    The whole visible conversation names its own rounds. Until it holds a call id that no other conversation can have,
+    the system prompt belongs to the name: users who say the same words to one key must not see each other's searches.
+    A turn with such ids is also known by itself, for histories whose beginning was cut off.
+    """
+    unique = _unique(views)
+    system = "" if unique or transcript.unique else transcript.system
+    keys = [digest(scope, "chain", system, transcript.chain, level)]
+    return [*keys, digest(scope, "turn", *transcript.window, level)] if unique else keys
+
+
+def _unique(views: Sequence[View]) -> bool:
+    """Whether the turn's call ids are long and random: `call_0` and `functions.NAME:0` repeat across conversations."""
+    calls = [call for view in views for call in view.calls]
+    return bool(calls) and all(len(call.id.replace(call.name, "")) >= _LONG_ID for call in calls)
 
 
 def group_level(views: Sequence[View]) -> str:

@@ -91,9 +91,10 @@ class Session:
         """The reader of a dialect's messages, which remembers those it has read."""
         return self._readers[dialect.name]
 
-    def replayer(self, dialect: Dialect, scope: str) -> Replayer:
-        """What turns visible messages of one scope into upstream ones."""
-        return Replayer(dialect, self._readers[dialect.name], self.ledger, scope, self._checkpoints)
+    def replayer(self, dialect: Dialect, scope: str, system: str) -> Replayer:
+        """What turns visible messages of one scope into upstream ones; `system` is the prompt outside of them."""
+        reader = self._readers[dialect.name]
+        return Replayer(dialect, reader, self.ledger, scope, system=system, checkpoints=self._checkpoints)
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
         """The registry of a request's tools; equal lists share one."""

@@ -277,12 +277,15 @@ def test_a_store_that_is_down_is_asked_once_a_call(form: Form):
 
 
 @pytest.mark.parametrize("form", [Form(CHAT, "resend", False), Form(CHAT, "resend", True)], ids=form_id)
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_conversations_with_the_same_ids_and_words_are_never_mixed(form: Form, data: st.DataObject):
     """One session, ids like `call_0`, the same few words: each conversation only ever sends its own rounds."""
-    first = form.talk()
-    talks = [first] + [Conversation(form.dialect, first.policy, stream=form.stream, session=first.session) for _ in "ab"]
+    first = form.talk(names=NAMES[:8])
+    others = [
+        Conversation(form.dialect, first.policy, stream=form.stream, session=first.session, names=NAMES[:8]) for _ in "ab"
+    ]
+    talks = [first, *others]
     own: list[set[str]] = [set() for _ in talks]
     counts = [0] * len(talks)
     for _ in range(data.draw(st.integers(3, 9))):
@@ -297,10 +300,11 @@ def test_conversations_with_the_same_ids_and_words_are_never_mixed(form: Form, d
             talk.answer(talk.send(*moves, Move(calls=[(TOOL, {"id": 1}, "call_1")])))
             moves = []
         talk.send(*moves, Move(text="done"))
+    alike = [{json.dumps(talk.visible[:n]) for n in range(2, len(talk.visible) + 1, 2)} for talk in talks]
     for at, talk in enumerate(talks):
         sent = json.dumps(talk.bodies)
         for other, queries in enumerate(own):
-            if other != at:
+            if other != at and not alike[at] & alike[other]:  # what looks the same to the last byte is the same
                 assert not [query for query in queries if f"{query}\\" in sent], f"{at} sent a round of {other}"
 
 
@@ -347,3 +351,65 @@ def test_a_copy_of_the_session_starts_small(form: Form):
     sub.send(Move(text="ok"))
     assert sub.in_context() == ["ToolSearch"]
     assert sub.declared() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_users_who_say_the_same_words_never_see_each_others_searches(stream: bool):
+    """One key, one session, two system prompts: what a search for Alice asked is not sent for Bob."""
+    form = Form("anthropic.messages", "native", stream)
+    first = form.talk(extra={"system": "You help Alice."})
+    other = Conversation(form.dialect, first.policy, stream=stream, session=first.session)
+    other.extra = {"system": "You help Bob."}
+    other.user("go")
+    other.send(Move(text="Done."))
+    first.user("go")
+    first.send(Move(calls=[search("invoice of Alice")]), Move(text="Done."))
+    for talk in (other, first):
+        talk.user("again")
+        talk.send(Move(text="ok"))
+    assert "Alice" not in json.dumps(other.bodies)
+    assert "invoice of Alice" in json.dumps(first.body)
+    assert first.reports[-2].prefix.stable, "Bob, who has a record of his own"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_ids_that_hold_the_tools_name_are_not_taken_for_random_ones(stream: bool):
+    first = Form(CHAT, "resend", stream).talk()
+    other = Conversation(CHAT, first.policy, stream=stream, session=first.session)
+    real = [(TOOL, {"id": 1}, f"functions.{TOOL}:0")]
+    for talk, moves in ((first, [Move(calls=[search("invoice one")])]), (other, [])):
+        talk.user(f"start {len(moves)}")
+        talk.send(Move(text="Hello."))
+        talk.user("go")
+        talk.answer(talk.send(*moves, Move(calls=real)))
+    other.visible = other.visible[2:]  # the beginning was cut off
+    other.restart(ledger=first.session.ledger)
+    other.send(Move(text="ok"))
+    assert "invoice one" not in json.dumps(other.body)
+
+
+@everywhere
+def test_a_history_whose_beginning_was_cut_off_keeps_the_rounds_of_its_calls(form: Form):
+    """A sliding window: turns with random ids are known by themselves."""
+    talk = form.talk()
+    for name in (TOOL, "photo_list"):
+        talk.load(name)
+    talk.visible = talk.visible[4:]
+    talk.user("again")
+    talk.send(Move(text="ok"))
+    assert [tool.name for tool in talk.report.loaded] == ["photo_list"]
+    assert len(talk.results()) == 2, "the search and the call"
+    assert talk.report.prefix.broke is not None
+
+
+@everywhere
+def test_a_system_prompt_with_a_clock_in_it_loses_no_rounds_with_random_ids(form: Form):
+    if form.dialect == CHAT:
+        pytest.skip("there the system prompt is a message")
+    talk = form.talk(extra={"system": "It is 10:00."})
+    talk.load(TOOL)
+    talk.extra = {"system": "It is 10:01."}
+    talk.user("again")
+    talk.send(Move(text="ok"))
+    assert talk.report.prefix.broke == "system_changed"
+    assert [(tool.name, tool.why) for tool in talk.report.loaded] == [(TOOL, "search")]

@@ -1,9 +1,9 @@
 """Every name of the anthropic SDK that is not public and that the adapter leans on; `tests/adapters` has a test each.
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_copy_and_prepare`,
-`_maybe_override_cast_to`, `_process_response`, `_custom_headers`, `_parsed_by_type`, `_client`; for the middleware also what an
-`APIResponse` keeps of its making, and that the chain's innermost function closes over the client. Checked with 2.0 and
-2.14.
+`_maybe_override_cast_to`, `_process_response`, `_custom_headers`, `_parsed_by_type`, `_client`; for the middleware also
+what an `APIResponse` keeps of its making, and that the chain's innermost function closes over the client. Checked with
+2.0 and 2.14.
 """
 
 # ruff: noqa: SLF001
@@ -148,9 +148,8 @@ class AnthropicCompat:
     def watched(self, value: Any) -> Any:
         """What the SDK keeps of a raw response once it was parsed; the seam never has it parsed."""
         parsed: dict[Any, Any] = getattr(value, "_parsed_by_type", None) or {}
-        return next(
-            (made for made in parsed.values() if isinstance(made, (anthropic.Stream, anthropic.AsyncStream))), None
-        )
+        kinds: Any = (anthropic.Stream, anthropic.AsyncStream)
+        return next((made for made in parsed.values() if isinstance(made, kinds)), None)
 
     def retries(self, value: Any) -> int:
         """Retries of a raw request."""

@@ -137,7 +137,8 @@ class OpenAICompat:
     def watched(self, value: Any) -> Any:
         """What the SDK keeps of a raw response once it was parsed; the seam never has it parsed."""
         parsed: dict[Any, Any] = getattr(value, "_parsed_by_type", None) or {}
-        return next((made for made in parsed.values() if isinstance(made, (openai.Stream, openai.AsyncStream))), None)
+        kinds: Any = (openai.Stream, openai.AsyncStream)
+        return next((made for made in parsed.values() if isinstance(made, kinds)), None)
 
     def retries(self, value: Any) -> int:
         """Retries of a raw request."""

@@ -25,7 +25,7 @@ class InProcessLedger:
     def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
         self.max_bytes = max_bytes
         self._records: OrderedDict[str, tuple[Record, ...]] = OrderedDict()
-        self._sizes: dict[str, int] = {}
+        self._kept: dict[int, _Used[Record]] = {}
         self._states: dict[int, _Used[State]] = {}
         self._tools: dict[int, _Used[Json]] = {}
         self._bytes = 0
@@ -53,30 +53,45 @@ class InProcessLedger:
     def close(self) -> None:
         with self._lock:
             self._records.clear()
-            self._sizes.clear()
+            self._kept.clear()
             self._states.clear()
             self._tools.clear()
             self._bytes = 0
 
     def _put(self, key: str, records: tuple[Record, ...]) -> None:
-        if key in self._records:
-            self._drop(key)
-        size = sum(len(dumps(record.turn)) + len(dumps(record.pending)) + 256 for record in records)
+        old = self._records.pop(key, ())
         self._records[key] = records
-        self._sizes[key] = size
-        self._bytes += size
         for record in records:
-            self._hold(record.state)
+            self._hold(record)
+        for record in old:
+            self._release(record)
 
     def _drop(self, key: str) -> None:
-        records = self._records.pop(key)
-        self._bytes -= self._sizes.pop(key)
-        for record in records:
-            self._release(record.state)
+        for record in self._records.pop(key):
+            self._release(record)
 
-    # The records of a conversation share their state, and conversations share tools: each object is counted once.
+    # A record stands under several keys, the records of a conversation share their state, and conversations share
+    # tools: each object is counted once.
 
-    def _hold(self, state: State) -> None:
+    def _hold(self, record: Record) -> None:
+        known = self._kept.get(id(record))
+        if known is not None:
+            known.uses += 1
+            return
+        size = len(dumps(record.turn)) + len(dumps(record.pending)) + 256
+        self._kept[id(record)] = _Used(record, size)
+        self._bytes += size
+        self._hold_state(record.state)
+
+    def _release(self, record: Record) -> None:
+        known = self._kept[id(record)]
+        known.uses -= 1
+        if not known.uses:
+            del self._kept[id(record)]
+            self._bytes -= known.size
+            self._release_state(record.state)
+
+    def _hold_state(self, state: State) -> None:
         known = self._states.get(id(state))
         if known is not None:
             known.uses += 1
@@ -91,7 +106,7 @@ class InProcessLedger:
                 self._tools[id(tool)] = held = _Used(tool, len(dumps(tool)))
                 self._bytes += held.size
 
-    def _release(self, state: State) -> None:
+    def _release_state(self, state: State) -> None:
         known = self._states[id(state)]
         known.uses -= 1
         if known.uses:

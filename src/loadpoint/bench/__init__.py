@@ -50,6 +50,7 @@ __all__ = [
     "play",
     "run",
     "targets",
+    "tools",
 ]
 
 MODELS = {"openai.chat": "gpt-5.4", "anthropic.messages": "claude-sonnet-5"}
@@ -57,6 +58,15 @@ MODELS = {"openai.chat": "gpt-5.4", "anthropic.messages": "claude-sonnet-5"}
 
 Progress = Callable[[str, int, int], None]
 """Told what is measured now, how many sessions are done, and how many there are."""
+
+
+def tools(dialect: str = "openai.chat") -> list[Json]:
+    """The embedded tools as a request of this dialect takes them: a new list of wire definitions.
+
+    Raises `KeyError` for a dialect that is not in `DIALECTS`.
+    """
+    driver = driver_of(dialect)
+    return [driver.wire(tool) for tool in embedded().tools]
 
 
 @dataclass(frozen=True, slots=True)

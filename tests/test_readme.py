@@ -1,0 +1,20 @@
+"""The README's example runs as it stands, without a key."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_example_runs_as_it_stands(repo: Path, tmp_path: Path):
+    text = (repo / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    lines = [line for line in example[1].splitlines() if line.strip()]
+    assert len(lines) <= 10
+    run = subprocess.run([sys.executable, "-c", example[1]], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "slack__post_message" in run.stdout
+    assert re.search(r"saved [\d,]+ of [\d,]+ tool tokens", run.stdout)
