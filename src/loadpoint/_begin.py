@@ -215,6 +215,7 @@ class Beginning:
         replayer = Replayer(self.dialect, self.session.reader(self.dialect), nothing, self.scope)
         transcript = replayer.replay(messages, loader=state.loader, native=True)
         transcript.record, transcript.exact, transcript.turns = record, True, 1
+        transcript.system = state.system  # the server holds it
         body = self.dialect.continued(self.request.body, record.reply_id, transcript.messages)
         plan = self._plan(registry, transcript, chosen, threaded=True)
         plan.held_loaded = state.loaded
@@ -238,8 +239,7 @@ class Beginning:
         """Everything is sent, and the conversation is remembered as one that began so."""
 
         def remember(_: Passing, reply: Json) -> None:
-            system = digest(self.dialect.system(self.request.body))
-            state = State("eager", None, chosen.reason, "", "", (), (), (), system)
+            state = State("eager", None, chosen.reason, "", "", (), (), (), transcript.system)
             view = self.dialect.view(self.dialect.assistant(reply, ()))
             views = [*transcript.prefill_views, view]
             level = group_level(views)
@@ -247,7 +247,7 @@ class Beginning:
             for key in record_keys(self.scope, transcript, views, level):
                 self.session.add(key, record)
 
-        report = passing_report(chosen.reason, registry, warnings=registry.warnings)
+        report = passing_report(chosen.reason, registry, warnings=registry.warnings, weighed=True)
         expected = self.kind == "create"
         return Passing(
             self.session,

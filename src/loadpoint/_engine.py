@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ._answers import Answers
@@ -304,7 +303,6 @@ class Call:
         """How the last request of this call was sent."""
         plan = self.plan
         names = [proof.name for proof in self.proofs]
-        leading = takewhile(lambda view: view.role == "system", plan.transcript.views)
         state = State(
             strategy=plan.strategy,
             load_point=plan.load_point,
@@ -314,7 +312,7 @@ class Call:
             tools=tuple(self.composed.tools),
             declared=tuple(self.composed.declared),
             definitions=definitions(plan.composer, plan.state, names),
-            system=digest(self.dialect.system(self.request.body), *(view.text for view in leading)),
+            system=plan.transcript.system,
             loaded=tuple(names),
             tolerant=self.tolerant,
         )

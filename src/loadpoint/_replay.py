@@ -79,7 +79,7 @@ class Transcript:
     exact: bool = False
     """Whether that record was made of this very conversation, and is of its last turn."""
     system: str = ""
-    """Digest of the system prompt outside the messages."""
+    """Digest of the system prompt, whether it stands outside the messages or at their start."""
     unique: bool = False
     """Whether a turn has call ids that no other conversation has."""
     turns: int = 0
@@ -140,13 +140,20 @@ class Replayer:
             else:
                 self._others(out, visible, loader, native, names)
                 for _, reading in group:
-                    out.chain = digest(out.chain, reading.level)
-                    out.window.append(reading.level)
+                    self._name(out, reading)
             names.update((call.id, call.name) for _, reading in group for call in reading.view.calls)
         out.sent_before = out.sent
         if self.checkpoints is not None and out.failed is None:
             self.checkpoints.keep(key, messages, names, out)
         return out
+
+    def _name(self, out: Transcript, reading: Reading) -> None:
+        """Notes what the conversation is called by; instructions at its start are a part of the system prompt."""
+        if reading.view.role == "system" and not out.window and not out.turns:
+            out.system = digest(out.system, reading.level)
+        else:
+            out.chain = digest(out.chain, reading.level)
+            out.window.append(reading.level)
 
     def _nothing(self) -> Transcript:
         return Transcript(sent=digest(self.scope), chain=digest(self.scope), system=self.system)
@@ -243,10 +250,9 @@ class Replayer:
         try:
             for at, key in enumerate(keys):
                 found = self.ledger.find(key)
-                same = [record for record in found if record.sent_before == out.sent]
-                # Under the first key is this very conversation; under the other one any that holds this turn.
-                if found and (same or at == 0 or len(found) == 1):
-                    return (same or found)[0]
+                # Under the first key is this very conversation; under the other one any that looks like it.
+                if found and (at == 0 or len(found) == 1):
+                    return next((record for record in found if record.sent_before == out.sent), found[0])
         except Exception as error:  # noqa: BLE001 - whatever a store raises, the call goes on without it
             log.warning("ledger cannot be read: %s", error)
             out.failed = f"{type(error).__name__}: {error}"
@@ -258,12 +264,13 @@ def record_keys(scope: str, transcript: Transcript, views: Sequence[View], level
 
     The whole visible conversation names its own rounds. Until it holds a call id that no other conversation can have,
     the system prompt belongs to the name: users who say the same words to one key must not see each other's searches.
+    Prompts with a clock in them change all the time, so that there is a name without it, for what was said only once.
     A turn with such ids is also known by itself, for histories whose beginning was cut off.
     """
-    unique = _unique(views)
-    system = "" if unique or transcript.unique else transcript.system
-    keys = [digest(scope, "chain", system, transcript.chain, level)]
-    return [*keys, digest(scope, "turn", *transcript.window, level)] if unique else keys
+    alone = digest(scope, "chain", transcript.chain, level)
+    if _unique(views):
+        return [alone, digest(scope, "turn", *transcript.window, level)]
+    return [alone] if transcript.unique else [digest(alone, transcript.system), alone]
 
 
 def _unique(views: Sequence[View]) -> bool:

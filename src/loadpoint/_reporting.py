@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from ._engine import Call
 
 
-def passing_report(reason: str, registry: Registry | None, *, warnings: tuple[str, ...] = ()) -> CallReport:
-    """The report of a call that is sent as it came; with a registry it says what deferral would have sent."""
+def passing_report(
+    reason: str, registry: Registry | None, *, warnings: tuple[str, ...] = (), weighed: bool = False
+) -> CallReport:
+    """The report of a call that is sent as it came; with a registry it says what deferral would have sent.
+
+    `weighed`: the reason says so already, since it comes from weighing the strategies.
+    """
     if registry is None:
         return CallReport("eager", None, reason, warnings=warnings)
     everything = registry.deferred_tokens + registry.resident_tokens
-    if registry.deferred:
+    if registry.deferred and not weighed:
         reason = f"{reason}; deferral would have sent about {registry.resident_tokens:,} of {everything:,} tool tokens"
     return CallReport(
         strategy="eager",

@@ -136,8 +136,8 @@ def test_the_records_of_a_conversation_share_one_state():
         talk.user(f"turn {at}")
         talk.send(Move(text="ok"))
     records = [r for found in talk.session.ledger._records.values() for r in found]
-    assert len(records) == 3
-    assert len({id(r.state) for r in records[1:]}) == 1
+    assert len({id(r) for r in records}) == 3
+    assert len({id(r.state) for r in records}) == 1
 
 
 # ------------------------------------------------------------------------------------------------ in a file
@@ -413,3 +413,18 @@ def test_a_system_prompt_with_a_clock_in_it_loses_no_rounds_with_random_ids(form
     talk.send(Move(text="ok"))
     assert talk.report.prefix.broke == "system_changed"
     assert [(tool.name, tool.why) for tool in talk.report.loaded] == [(TOOL, "search")]
+
+
+@everywhere
+def test_a_clock_in_the_system_prompt_loses_no_search_either(form: Form):
+    """Nothing here has a random id: one search, answered in text, under a prompt that changes with every request."""
+    if form.dialect == CHAT:
+        pytest.skip("there the system prompt is a message")
+    talk = form.talk(extra={"system": "It is 10:00."})
+    talk.user("is there something for invoices?")
+    talk.send(Move(calls=[search(TOOL)]), Move(text="yes, there is"))
+    talk.extra = {"system": "It is 10:01."}
+    talk.user("use it")
+    talk.send(Move(text="ok"))
+    assert talk.report.prefix.broke == "system_changed"
+    assert [tool.name for tool in talk.report.loaded][:1] == [TOOL]

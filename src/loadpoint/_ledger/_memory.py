@@ -45,7 +45,8 @@ class InProcessLedger:
 
     def add(self, key: str, record: Record) -> None:
         with self._lock:
-            kept = tuple(old for old in self._records.get(key, ()) if old.sent_before != record.sent_before)
+            told = record.sent_before, record.state.system
+            kept = tuple(r for r in self._records.get(key, ()) if (r.sent_before, r.state.system) != told)
             self._put(key, (record, *kept)[:CANDIDATES])
             while self._bytes > self.max_bytes and len(self._records) > 1:
                 self._drop(next(iter(self._records)))
