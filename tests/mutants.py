@@ -1,9 +1,11 @@
 """Can the tests fail? Applies every mutant of tests/mutants.toml to a copy of the tree and runs the test it names.
 
-    python tests/mutants.py [ID...]    all mutants, or those of the ids; exit 1 if one survives or cannot be applied
+    python tests/mutants.py [--jobs N] [ID...]    all mutants, or those of the ids; exit 1 if one survives or cannot be
+                                                  applied. N run side by side, each in a tree of its own
 
-A mutant is one small change that would bring a trouble back: `id` of the requirement or report, `file`, `find` (text
-that stands there exactly once), `replace`, `test` (a node id). Slow, so .ci/long runs it and pytest does not.
+A mutant is one small change that would bring a trouble back: `id` of the requirement or report (or several, with spaces
+between), `file`, `find` (text that stands there exactly once), `replace`, `test` (a node id that claims each of them).
+Slow, so .ci/long runs it and pytest does not.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -37,6 +40,11 @@ class Mutant:
     find: str
     replace: str
     test: str
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The requirements and reports that this change would break."""
+        return tuple(self.id.split())
 
 
 def load(root: Path = ROOT) -> list[Mutant]:
@@ -80,27 +88,42 @@ def verdict(mutant: Mutant, tree: Path) -> str | None:
 
 def main(arguments: list[str]) -> int:
     """Run the mutants, all or those of the ids in `arguments`; returns the exit code."""
-    chosen = [mutant for mutant in load() if not arguments or mutant.id in arguments]
+    jobs = 1
+    if arguments[:1] == ["--jobs"]:
+        jobs, arguments = int(arguments[1]), arguments[2:]
+    chosen = [mutant for mutant in load() if not arguments or set(mutant.ids) & set(arguments)]
     if not chosen:
         print("no mutant to apply")
         return 1 if arguments else 0
     with tempfile.TemporaryDirectory() as folder:
-        tree = _copy(Path(folder))
-        code, output = _pytest(tree, sorted({mutant.test for mutant in chosen}))
+        trees = [_copy(Path(folder, str(at))) for at in range(jobs)]
+        code, output = _pytest(trees[0], sorted({mutant.test for mutant in chosen}))
         if code != 0:
             print(output)
             print("the tests fail before anything was changed")
             return 1
-        bad = 0
-        for mutant in chosen:
-            reason = verdict(mutant, tree)
-            bad += reason is not None
-            print(f"{mutant.id:8} {reason or 'caught':10} {mutant.file} by {mutant.test}", flush=True)
+        with ThreadPoolExecutor(jobs) as pool:
+            bad = sum(pool.map(_told, *zip(*_shared(chosen, trees), strict=True)))
     print(f"{len(chosen) - bad} of {len(chosen)} mutants caught")
     return 1 if bad else 0
 
 
+def _shared(chosen: Sequence[Mutant], trees: Sequence[Path]) -> list[tuple[list[Mutant], Path]]:
+    return [(list(chosen[at :: len(trees)]), tree) for at, tree in enumerate(trees)]
+
+
+def _told(chosen: Sequence[Mutant], tree: Path) -> int:
+    """How many of the mutants are not caught in `tree`; prints each verdict."""
+    bad = 0
+    for mutant in chosen:
+        reason = verdict(mutant, tree)
+        bad += reason is not None
+        print(f"{mutant.id:8} {reason or 'caught':10} {mutant.file} by {mutant.test}", flush=True)
+    return bad
+
+
 def _copy(folder: Path) -> Path:
+    folder.mkdir()
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():

@@ -120,11 +120,11 @@ def render(table: Table, root: Path = ROOT) -> str:
 
 
 def mutated(root: Path = ROOT) -> set[str]:
-    """The ids for which tests/mutants.toml holds a mutant."""
+    """The ids for which tests/mutants.toml holds a mutant; one may stand for several."""
     listed: list[dict[str, str]] = tomllib.loads((root / "tests/mutants.toml").read_text(encoding="utf-8")).get(
         "mutant", []
     )
-    return {entry["id"] for entry in listed}
+    return {identifier for entry in listed for identifier in entry["id"].split()}
 
 
 def stale(root: Path = ROOT) -> list[str]:

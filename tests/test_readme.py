@@ -14,7 +14,8 @@ def test_the_example_runs_as_it_stands(repo: Path, tmp_path: Path):
     assert example is not None
     lines = [line for line in example[1].splitlines() if line.strip()]
     assert len(lines) <= 10
-    run = subprocess.run([sys.executable, "-c", example[1]], capture_output=True, text=True, cwd=tmp_path, check=False)
+    command = [sys.executable, "-c", example[1]]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
     assert run.returncode == 0, run.stderr
     assert "slack__post_message" in run.stdout
     assert re.search(r"saved [\d,]+ of [\d,]+ tool tokens", run.stdout)

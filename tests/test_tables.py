@@ -40,8 +40,9 @@ def test_every_mutant_names_a_test_that_claims_its_id(repo: Path):
     claims = {key: set(nodes) for ids in tables.marked(repo).values() for key, nodes in ids.items()}
     for mutant in mutants.load(repo):
         node = mutant.test.removeprefix("tests/").partition("[")[0]
-        owners = claims.get(mutant.id, set())
-        assert any(node == owner or node.startswith(f"{owner}::") for owner in owners), f"{mutant.id}: {node}"
+        for identifier in mutant.ids:
+            owners = claims.get(identifier, set())
+            assert any(node == owner or node.startswith(f"{owner}::") for owner in owners), f"{identifier}: {node}"
 
 
 SAMPLE = """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from loadpoint._adapter import EXTENSION, reports
-from loadpoint._plan import Request
 from loadpoint._json import Json, as_object, digest, dumps
+from loadpoint._plan import Request
 
 from ._response import WATCHED, Rounds, from_bytes
 

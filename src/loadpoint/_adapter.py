@@ -17,9 +17,9 @@ from .errors import LoadpointError, PolicyError, UnsupportedClientError
 
 if TYPE_CHECKING:
     from ._dialect import Dialect
-    from ._plan import Request
     from ._json import Json
     from ._ledger import Ledger
+    from ._plan import Request
     from ._report import CallReport
     from .toolbox import Toolbox
 

@@ -59,6 +59,9 @@ class Answers:
             return self._search(call, added)
         if call.name in self.gone:
             return Outcome(f"{call.name} is no longer available.", failed=True), ()
+        if not self._findable(call.name):
+            # No search could load it: to name one as the next call would send the model round in circles.
+            return Outcome(f"{call.name} is not available in this request.", failed=True), ()
         if self.policy.unloaded_call == "refuse":
             query = dumps({"query": call.name})
             return Outcome(f"{call.name} is not loaded. Call {self.loader} with {query} first.", failed=True), ()

@@ -175,6 +175,9 @@ class Beginning:
             return found
         if self.policy.cache != "auto" and not self.dialect.is_marked(self.request.body):
             found.append("no cache marker: nothing of this conversation is cached; see Policy.cache")
+        if registry.moved:
+            names = ", ".join(registry.moved[:5])
+            found.append(f"a cache marker stands on the last resident tool instead of on deferred ones: {names}")
         system = [self.dialect.system(self.request.body), *(v.text for v in transcript.views if v.role == "system")]
         words = {word for text in system for word in _NAME.findall(text)}
         named = sorted(name for name in words if registry.is_deferred(name) and _looks_like_a_name(name))

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ._replay import Transcript
 
 Key: TypeAlias = "tuple[str, str, bool | None]"
-"""The scope with the system prompt, the loader's name, and whether results take references: all that a replay depends on but its messages."""
+"""The scope with the system prompt, the loader's name, and whether results take references: all that a replay depends
+on but its messages."""
 
 _CONVERSATIONS = 64
 _TOKENS = 4_000_000

@@ -46,11 +46,15 @@ class View:
     calls: tuple[CallView, ...] = ()
     results: tuple[ResultView, ...] = ()
 
-    def level(self) -> str:
-        """Role, text, ids, names, parsed arguments and result text, in canonical JSON: equal for all echo styles."""
+    def level(self, *, told: bool = True) -> str:
+        """Role, text, ids, names, parsed arguments and result text, in canonical JSON: equal for all echo styles.
+
+        Without `told` the text of results is left out.
+        """
         # Sorted: a call that was held in a stream is shown after the ones that were not.
         calls = sorted(canonical([call.id, call.name, _level_arguments(call.arguments)]) for call in self.calls)
-        results = [[result.call_id, result.text.strip()] for result in self.results if not result.search]
+        own = [result for result in self.results if not result.search]
+        results = [[result.call_id, result.text.strip() if told else ""] for result in own]
         return canonical([self.role, self.text.strip(), calls, results])
 
 
@@ -119,8 +123,11 @@ class Decider(Protocol):
         """Whether text is held until it is known to be the structured answer."""
         ...
 
-    def holds(self, name: str) -> bool:
-        """Whether a call of this name is held until its end (the loader, and deferred tools that are not loaded)."""
+    def holds(self, name: str, *, whole: bool = True) -> bool:
+        """Whether a call of this name is held until its end (the loader, and deferred tools that are not loaded).
+
+        `whole` is False for a name that may be the first piece of one.
+        """
         ...
 
     def hides(self, call: CallView) -> bool:
@@ -144,7 +151,7 @@ class RoundReader(Protocol):
         ...
 
     def ending(self) -> Sequence[bytes]:
-        """The closing events as they came, for a reply of which nothing was changed; empty where they cannot be shown."""
+        """The closing events as they came, for a reply that was not changed; empty where they cannot be shown."""
         ...
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ._answers import Answers
 from ._compose import Composed, definitions
 from ._dialect import CallView, Outcome, ReplyView, Shown
-from ._json import Json, digest
+from ._json import Json, digest, well_formed
 from ._ledger._record import Record, State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
@@ -118,6 +118,9 @@ class Call:
 
     def _base(self, given: Json) -> Json:
         plan = self.plan
+        rest = self.dialect.with_tools(self.dialect.with_messages(given, ()), ())  # both are read, and made good, alone
+        if well_formed(rest) is not rest:
+            given = well_formed(given)
         body = self.dialect.prepared(given, usage=self.session.asks_usage(self.request, self.dialect))
         if self.policy.catalog == "system" and plan.catalog:
             body = self.dialect.with_messages(body, plan.transcript.messages)
@@ -162,8 +165,12 @@ class Call:
         """Whether streamed text is held until it is known to be the structured answer."""
         return self.wants_structure and self.may_search
 
-    def holds(self, name: str) -> bool:
-        """Whether a call of this name is held until its end."""
+    def holds(self, name: str, *, whole: bool = True) -> bool:
+        """Whether a call of this name, or of one that this is the first piece of, is held until its end."""
+        if not whole:
+            registry = self.plan.registry
+            names = (self.plan.composer.loader_name, *self.answers.gone, *(entry.name for entry in registry.deferred))
+            return any(other != name and other.startswith(name) and self.holds(other) for other in names)
         if self._is_callers(name):
             return False
         return name == self.plan.composer.loader_name or name in self.answers.gone or self.answers.is_unloaded(name)
@@ -185,6 +192,7 @@ class Call:
 
     def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take a reply; the next upstream body, or None at the end. Raises `SearchLoopError` (see there)."""
+        reply = well_formed(reply)
         self.rounds.append(reply)
         usage: Json = reply.get("usage") or {}
         self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
@@ -192,7 +200,7 @@ class Call:
             return self._take(reply, request_id)
         except RoundLimitError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a reply that is paid for is handed over, whatever we made of it
             self.fault(error)
             self.conclude()
             return None
@@ -214,7 +222,7 @@ class Call:
         self.hidden.append(step.hidden)
         self.shown.append(step.shown if self.discovery == "shown" else ())
         if step.last:
-            self.pending = tuple(self.dialect.result(call, outcome) for call, outcome in step.answered)
+            self.pending = tuple(well_formed([self.dialect.result(call, outcome) for call, outcome in step.answered]))
             self.turn.append(self.dialect.assistant(reply, step.hidden if view.cut else ()))
             self._finish()
             return None
@@ -249,7 +257,7 @@ class Call:
         return Step(hidden, tuple(answered), tuple(added), tuple(shown), last)
 
     def _go_on(self, reply: Json, step: Step) -> None:
-        results = [self.dialect.result(call, outcome) for call, outcome in step.answered]
+        results = well_formed([self.dialect.result(call, outcome) for call, outcome in step.answered])
         self.turn += [self.dialect.assistant(reply, ()), *self.dialect.join(results, None)]
         known = {proof.name for proof in self.proofs}
         placed = self.plan.strategy == "native"
@@ -316,7 +324,8 @@ class Call:
             loaded=tuple(names),
             tolerant=self.tolerant,
         )
-        return plan.state if plan.state == state else state  # one object for all records of a conversation
+        known = plan.state
+        return known if known is not None and known == state else state  # one object for a conversation's records
 
     def _finish(self) -> None:
         result = self.result

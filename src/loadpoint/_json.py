@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, TypeAlias, cast
+import re
+from typing import Any, TypeAlias, TypeVar, cast
+
+_T = TypeVar("_T")
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object as `json.loads` makes it. Treated as immutable once it has been read: changes are copies."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Made once: `json.dumps` with arguments makes an encoder for every call, which takes longer than a small message.
 _compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -29,6 +33,19 @@ def digest(*parts: str) -> str:
     """A 128-bit hex digest of `parts`; ("ab", "c") and ("a", "bc") differ."""
     text = "".join([f"{len(part)}:{part}" for part in parts])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def well_formed(value: _T) -> _T:
+    """`value` with U+FFFD for lone surrogates, which no UTF-8 can carry; the same object where there are none.
+
+    Models escape half a pair, and texts are cut between the halves: sent on, it would make every later request fail.
+    Two halves that stand together are the character that they stand for.
+    """
+    text = dumps(value)
+    if text.isascii() or not _SURROGATE.search(text):
+        return value
+    whole: _T = json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+    return whole
 
 
 def as_object(value: object) -> Json | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ._dialect import CallView, Dialect
 from ._json import Json
 from ._report import CallReport, Round
+
+log = logging.getLogger("loadpoint")
 
 if TYPE_CHECKING:
     from ._plan import Request
@@ -70,13 +73,14 @@ class PassingSplice:
         self._call = call
         self._events = Reader()
         self._round = call.dialect.merger(self, call.body).round()
+        self._reads = True
 
     @property
     def structured(self) -> bool:
         """No text is held."""
         return False
 
-    def holds(self, name: str) -> bool:
+    def holds(self, name: str, *, whole: bool = True) -> bool:
         """Nothing is held."""
         return False
 
@@ -90,14 +94,24 @@ class PassingSplice:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The same bytes."""
-        for event in self._events.feed(chunk):
-            for _ in self._round.feed(event):
-                pass
+        if self._reads:
+            self._reads = self._read(chunk)
         return [chunk]
+
+    def _read(self, chunk: bytes) -> bool:
+        """Whether the stream can still be read along; whatever it holds is the caller's."""
+        try:
+            for event in self._events.feed(chunk):
+                for _ in self._round.feed(event):
+                    pass
+        except Exception:
+            log.exception("a fault in loadpoint: this stream is not read along, and shown all the same")
+            return False
+        return True
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take note of the reply; always None."""
-        reply = self._round.reply()
+        reply = self._round.reply() if self._reads else None
         if reply is not None:
             self._call.feed(reply, request_id=request_id, ms=ms)
         return None

@@ -44,7 +44,8 @@ class Registry:
         entries: Sequence[Entry],
         *,
         marker: Json | None,
-        marked: bool,
+        moved: Sequence[str],
+        marks: int,
         fault: str | None,
         warnings: Sequence[str],
     ) -> None:
@@ -53,7 +54,11 @@ class Registry:
         self.deferred = tuple(entry for entry in ordered if entry.deferred)
         self.by_name = {entry.name: entry for entry in ordered}
         self.marker = marker
-        self.marked = marked
+        self.moved = tuple(moved)
+        """Deferred tools on which the caller's cache marker cannot stand."""
+        self.marks = marks
+        """How many tools the caller marked as deferred; from one on, the marks decide."""
+        self.marked = marks > 0
         self.fault = fault
         self.warnings = tuple(warnings)
         self.loader = loader_name(self.by_name)
@@ -108,9 +113,11 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
     `skip` leaves out one name (the loader, where the tools are ones that we sent).
     """
     objects = [wire for wire in map(as_object, wires) if wire is not None]
-    chosen = any(dialect.marked(wire) for wire in objects)
+    marks = sum(dialect.marked(wire) for wire in objects)
+    chosen = marks > 0
     entries: list[Entry] = []
     markers: list[Json] = []
+    moved: list[str] = []
     fault = None if len(objects) == len(wires) else "a tool is not a JSON object"
     for at, wire in enumerate(objects):
         name = dialect.tool_name(wire)
@@ -124,6 +131,7 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
         marker = dialect.marker(wire)
         if marker is not None:
             markers.append(marker)
+            moved += [tool.name] if tool is not None and deferred else []
         entries.append(
             Entry(
                 name or dumps(wire), tool, definition, digest(canonical(definition)), len(dumps(definition)), deferred
@@ -132,7 +140,14 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
     twice = _repeated([entry.name for entry in entries])
     if twice:
         fault = fault or f"duplicate tool names: {', '.join(twice[:5])}"
-    return Registry(entries, marker=_longest(markers), marked=chosen, fault=fault, warnings=_unmatched(policy, entries))
+    return Registry(
+        entries,
+        marker=_longest(markers),
+        moved=moved,
+        marks=marks,
+        fault=fault,
+        warnings=_unmatched(policy, entries),
+    )
 
 
 def _unmarked(wire: Json) -> Json:

@@ -8,24 +8,31 @@ from dataclasses import dataclass, field, replace
 
 from ._checkpoint import Checkpoints
 from ._dialect import Dialect, Outcome, View
-from ._json import Json, digest, dumps
+from ._json import Json, canonical, digest, dumps, well_formed
 from ._ledger._record import Ledger, Record, State
 from ._loader import parse_answer
 from ._tokens import estimate_bytes
 
 log = logging.getLogger("loadpoint")
 _LONG_ID = 16
-_MEMO = 8192
+_LONG, _MEMO = 8_192, 8_000_000
+"""Characters of a message that is remembered, and of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one message's bytes say: its view, its levelled digest, the digest of what is cached, its size."""
+    """What one message's bytes say: its view, its levelled digest, the digest of what is cached, its size.
+
+    `repaired` is the message with its text made well-formed, None where it is.
+    """
 
     view: View
     level: str
+    untold: str
+    """The levelled digest without the text of results."""
     bare: str
     size: int
+    repaired: Json | None = None
 
 
 class Reader:
@@ -34,20 +41,31 @@ class Reader:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self._memo: dict[str, Reading] = {}
+        self._held = 0
 
     def read(self, message: Json) -> Reading:
         """The reading of a message; equal bytes give the same object."""
         text = dumps(message)
         known = self._memo.get(text)
         if known is None:
-            view = self.dialect.view(message)
-            stripped = self.dialect.bare(message)
-            bare = digest(text if stripped is message else dumps(stripped))
-            known = Reading(view, digest(view.level()), bare, len(text))
-            if len(self._memo) >= _MEMO:
+            sound = well_formed(message)
+            repaired = None if sound is message else sound
+            view = self.dialect.view(sound)
+            stripped = self.dialect.bare(sound)
+            # What a caller stores may come back with its fields in another order, which no provider sees. The arguments
+            # in an assistant's message are another matter: they are written into the prompt as they stand.
+            ordered = view.role == "assistant"
+            bare = digest(dumps(stripped) if ordered else canonical(stripped))
+            level = digest(view.level())
+            untold = digest(view.level(told=False)) if view.results else level
+            known = Reading(view, level, untold, bare, len(text), repaired)
+            if len(text) > _LONG:  # long messages would make the memo as large as the conversations themselves
+                return known
+            if self._held > _MEMO:
                 self._memo.clear()
-            if len(text) <= _MEMO:  # long messages would make the memo as large as the conversations themselves
-                self._memo[text] = known
+                self._held = 0
+            self._memo[text] = known
+            self._held += len(text)
         return known
 
 
@@ -66,6 +84,8 @@ class Transcript:
     """Estimate of the messages before the first assistant turn."""
     chain: str = ""
     """Digest of the visible conversation."""
+    named: str = ""
+    """The same without the text of results: old ones are often cleared to save tokens, and it stays the same one."""
     window: list[str] = field(default_factory=list[str])
     """Levels of the visible messages since the last assistant turn."""
     sent_before: str = ""
@@ -153,17 +173,19 @@ class Replayer:
             out.system = digest(out.system, reading.level)
         else:
             out.chain = digest(out.chain, reading.level)
+            out.named = digest(out.named, reading.untold)
             out.window.append(reading.level)
 
     def _nothing(self) -> Transcript:
-        return Transcript(sent=digest(self.scope), chain=digest(self.scope), system=self.system)
+        start = digest(self.scope)
+        return Transcript(sent=start, chain=start, named=start, system=self.system)
 
     def _prefill(
         self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
     ) -> None:
         """A turn that is not over: the reply continues it, so it belongs to the turn of the reply."""
         chain, window, turns, lost, since = out.chain, out.window, out.turns, out.lost, out.lost_since
-        known, exact, unique, before = out.record, out.exact, out.unique, len(out.messages)
+        known, exact, unique, named, before = out.record, out.exact, out.unique, out.named, len(out.messages)
         out.sent_before = out.sent
         self._turn(out, visible, readings, loader, native)
         if out.lost > lost:
@@ -172,7 +194,7 @@ class Replayer:
             self._push(out, self.dialect.join(out.pending, None))
             out.pending = ()
         out.chain, out.window, out.turns, out.lost, out.lost_since = chain, window, turns, lost, since
-        out.unique = unique
+        out.unique, out.named = unique, named
         out.prefill = out.messages[before:]
         out.prefill_views = [reading.view for reading in readings]
 
@@ -182,7 +204,7 @@ class Replayer:
         level = group_level([reading.view for reading in readings])
         record = self._find(out, level, readings)
         out.turns += 1
-        out.chain = digest(out.chain, level)
+        out.chain, out.named = digest(out.chain, level), digest(out.named, level)
         out.unique = out.unique or _unique([reading.view for reading in readings])
         if record is None:
             out.lost += 1
@@ -236,7 +258,7 @@ class Replayer:
     def _push(self, out: Transcript, messages: Sequence[Json]) -> None:
         for message in messages:
             reading = self.reader.read(message)
-            out.messages.append(message)
+            out.messages.append(reading.repaired or message)
             out.views.append(reading.view)
             out.sent = digest(out.sent, reading.bare)
             out.tokens += estimate_bytes(reading.size)
@@ -267,7 +289,7 @@ def record_keys(scope: str, transcript: Transcript, views: Sequence[View], level
     Prompts with a clock in them change all the time, so that there is a name without it, for what was said only once.
     A turn with such ids is also known by itself, for histories whose beginning was cut off.
     """
-    alone = digest(scope, "chain", transcript.chain, level)
+    alone = digest(scope, "chain", transcript.named, level)
     if _unique(views):
         return [alone, digest(scope, "turn", *transcript.window, level)]
     return [alone] if transcript.unique else [digest(alone, transcript.system), alone]

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from . import _prices
 from ._begin import Beginning
@@ -15,7 +15,7 @@ from ._capability import capability
 from ._checkpoint import Checkpoints
 from ._dialect import Dialect
 from ._engine import Call
-from ._json import Json, digest, dumps
+from ._json import Json, digest, dumps, well_formed
 from ._ledger import InProcessLedger, Ledger, Record
 from ._paid import PaidRound, PaidRounds
 from ._passing import Passing
@@ -102,13 +102,19 @@ class Session:
         with self._lock:
             kept = self._registries
         for at, (other, known, registry) in enumerate(kept):
-            # Comparing takes a fraction of what hashing would, and ends at the first difference.
-            if other == key and len(known) == len(tools) and known == tools:
+            # Comparing takes a fraction of what hashing would, and ends at the first difference. It finds 1 and true
+            # equal, of which only one is a deferral mark.
+            if (
+                other == key
+                and len(known) == len(tools)
+                and known == tools
+                and _marks(dialect, tools) == registry.marks
+            ):
                 if at:
                     self._keep_first((key, known, registry))
                 return registry
         own: list[Any] = json.loads(dumps(tools))  # what is kept must not change when the caller's objects do
-        made = build(dialect, own, policy)
+        made = build(dialect, well_formed(own), policy)
         for text in made.warnings:
             log.warning("%s", text)
         self._keep_first((key, own, made))
@@ -195,6 +201,10 @@ class Session:
     def paid_rounds(self, call: Call) -> list[PaidRound]:
         """The rounds that a failed attempt at the same call has paid for; they are handed out once."""
         return self._paid.take(_paid_key(call.request))
+
+
+def _marks(dialect: Dialect, tools: Sequence[Any]) -> int:
+    return sum(isinstance(wire, dict) and dialect.marked(cast(Json, wire)) for wire in tools)
 
 
 def _paid_key(request: Request) -> Callable[[], str]:

@@ -27,20 +27,22 @@ class Reader:
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """The events that `chunk` completes."""
+        seen = max(len(self._buffer) - len(_ENDS[0]) + 1, 0)  # before this there is no end: a large event comes in many
         self._buffer += chunk
-        while (end := self._end()) is not None:
+        while (end := self._end(seen)) is not None:
             raw = bytes(self._buffer[:end])
             del self._buffer[:end]
+            seen = 0
             yield parse(raw)
 
     def rest(self) -> bytes:
         """What is left of an incomplete event."""
         return bytes(self._buffer)
 
-    def _end(self) -> int | None:
+    def _end(self, start: int) -> int | None:
         best: int | None = None
         for mark in _ENDS:
-            at = self._buffer.find(mark)
+            at = self._buffer.find(mark, start)
             if at >= 0 and (best is None or at + len(mark) < best):
                 best = at + len(mark)
         return best
@@ -61,6 +63,6 @@ def parse(raw: bytes) -> Event:
 
 
 def frame(data: str, name: str | None = None) -> bytes:
-    """One event as bytes."""
+    """One event as bytes. Half a surrogate pair, which has no bytes, becomes the escape that JSON writes for it."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {data}\n\n".encode()
+    return f"{head}data: {data}\n\n".encode("utf-8", "backslashreplace")

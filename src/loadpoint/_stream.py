@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ._json import Json
 from ._sse import Event, Reader
+from .errors import RoundLimitError
 
 if TYPE_CHECKING:
     from ._engine import Call
@@ -47,24 +48,42 @@ class Splice:
             return (event.raw,)
         try:
             return list(self._round.feed(event))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the stream goes on as it comes
             self._call.fault(error)
             return (event.raw,)
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
-        """The upstream stream is over: the next body, or None. A stream that was cut is shown as it was cut."""
+        """The upstream stream is over: the next body, or None. A stream that was cut is shown as it was cut.
+
+        Raises `SearchLoopError` as `Call.feed` does.
+        """
         rest = self._events.rest()
         if self._call.faulty:
             self._closing = [rest] if rest else []
             self._call.conclude()
             return None
+        try:
+            return self._ended(request_id, ms)
+        except RoundLimitError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what came is shown, whatever we made of it
+            self._call.fault(error)
+            self._call.conclude()
+            self._closing = [*self._round.ending()]
+            return None
+
+    def _ended(self, request_id: str | None, ms: float) -> Json | None:
         reply = self._round.reply()
         if reply is None:
-            # Cut short or an error: the caller's SDK has seen it, nothing is added, nothing more is sent.
-            self._closing = [*self._round.flush(), rest] if rest else [*self._round.flush()]
+            # Cut short or an error: the caller's SDK has seen it, nothing is added, nothing more is sent. The rest of
+            # an unfinished event is no event for any reader, and may be the head of a call that is not the caller's.
+            self._closing = [*self._round.flush()]
             self._call.failed()
             return None
         following = self._call.feed(reply, request_id=request_id, ms=ms)
+        if self._call.faulty:
+            self._closing = [*self._round.flush(), *(self._round.ending() or self._merger.terminal(reply))]
+            return None
         at = len(self._call.rounds) - 1
         searched = self._merger.searched(reply, at, self._call.shown[at])
         if following is not None:

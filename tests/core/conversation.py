@@ -1,12 +1,11 @@
 """A user's agent loop over the core: requests go to the emulator, replies are echoed in any style, bodies are kept.
 
-No SDK is involved, so that thousands of conversations fit into a test; `tests/adapters` drives the same core by the SDKs.
+No SDK is involved, so that many conversations fit into a test; `tests/adapters` drives the same core by the SDKs.
 """
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,12 +93,12 @@ class Conversation:
 
     dialect: str
     policy: Policy = field(default_factory=lambda: Policy(strategy="native"))
-    seed: int = 0
     stream: bool = False
-    session: Session | None = None
+    session: Any = None
     names: Sequence[str] = NAMES
     model: str = ""
     extra: Json = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     visible: list[Json] = field(default_factory=list)
     bodies: list[Json] = field(default_factory=list)
@@ -110,7 +109,7 @@ class Conversation:
     cut: Callable[[bytes], list[bytes]] | None = None
 
     def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
+        self.edits: dict[str, Any] = {}
         self.base, self.path, model = WIRES[self.dialect]
         self.model = self.model or model
         self.session = self.session or self.fresh()
@@ -122,12 +121,13 @@ class Conversation:
 
     def request(self, headers: Json | None = None) -> Request:
         body = {"model": self.model, "messages": self.visible, "tools": tools(self.dialect, self.names), **self.extra}
+        body = {key: value for key, value in body.items() if value is not None}
         if self.dialect == MESSAGES:
             body.setdefault("max_tokens", 1000)
         if self.stream:
             body["stream"] = True
         copy = json.loads(json.dumps(body))
-        return Request("POST", self.path, copy, headers or {}, self.base, "key")
+        return Request("POST", self.path, copy, {**self.headers, **(headers or {})}, self.base, "key")
 
     def send(self, *moves: Move, headers: Json | None = None) -> Json:
         """One logical call of the user, played by `moves`; the visible reply."""
@@ -135,10 +135,12 @@ class Conversation:
         request = self.request(headers)
         before = json.dumps(request.body)
         call = self.session.begin(request)
+        self.edits = {} if call is None else dict(call.headers)
         body: Json | None = request.body if call is None else call.body
         if call is None or not self.stream:
             while body is not None:
-                reply = json.loads(self._ok(call, body))
+                raw = self._ok(call, body)
+                reply = rebuilt(self.dialect, raw) if self.stream else json.loads(raw)
                 body = None if call is None else call.feed(reply)
             result = reply if call is None else call.result
         else:
@@ -158,6 +160,8 @@ class Conversation:
             "authorization": "Bearer k",
             "x-api-key": "k",
             "anthropic-version": "2023-06-01",
+            **self.headers,
+            **self.edits,
         }
         answer = self.server.handle("POST", self.base + (path or self.path), headers, raw)
         return answer.status, b"".join(answer.chunks)
@@ -210,8 +214,9 @@ class Conversation:
         return [self.name(t) for t in (body or self.body).get("tools") or [] if t.get("defer_loading") is True]
 
     def callable(self, body: Json | None = None) -> set[str]:
-        """The names that the model can call: in context, or referred to in a result."""
-        return {*self.in_context(body), *(n for result in self.results(body).values() for n in references(result))}
+        """The names that the model can call: in context, or declared and referred to in a result."""
+        referred = {name for result in self.results(body).values() for name in references(result)}
+        return {*self.in_context(body), *(referred & set(self.declared(body)))}
 
     def results(self, body: Json | None = None) -> dict[str, Json]:
         """The tool results of a body by call id."""
@@ -292,24 +297,11 @@ class Conversation:
 
 
 def references(result: Json) -> Iterator[str]:
-    """The names that a result refers to, or that a loader's JSON adds."""
+    """The names that a result refers to."""
     content = result.get("content")
     for part in content if isinstance(content, list) else []:
         if part.get("type") == "tool_reference":
             yield part["tool_name"]
-        elif part.get("type") == "text":
-            yield from added(part["text"])
-    if isinstance(content, str):
-        yield from added(content)
-
-
-def added(text: str) -> list[str]:
-    """`addedToolNames` of a loader answer in JSON; empty for any other text."""
-    try:
-        body = json.loads(text)
-    except ValueError:
-        return []
-    return list(body.get("addedToolNames") or []) if isinstance(body, dict) else []
 
 
 def rebuilt(dialect: str, raw: bytes) -> Json:
@@ -355,16 +347,10 @@ def _message(events: Sequence[Json]) -> Json:
             blocks.append(dict(event["content_block"]))
             pieces.append("")
         elif kind == "content_block_delta":
-            delta = event["delta"]
-            block = blocks[event["index"]]
-            if delta["type"] == "text_delta":
-                block["text"] += delta["text"]
-            elif delta["type"] == "thinking_delta":
-                block["thinking"] += delta["thinking"]
-            elif delta["type"] == "signature_delta":
-                block["signature"] = delta["signature"]
-            else:
-                pieces[event["index"]] += delta["partial_json"]
+            delta, at = event["delta"], event["index"]
+            pieces[at] += delta.get("partial_json", "")
+            for field in {"text", "thinking", "signature"} & set(delta):
+                blocks[at][field] += delta[field]
         elif kind == "message_delta":
             reply |= {"stop_reason": event["delta"]["stop_reason"], "usage": event["usage"]}
     for block, piece in zip(blocks, pieces, strict=True):

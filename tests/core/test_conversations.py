@@ -8,19 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from loadpoint import Policy
-from loadpoint.emulator import Move
 from tests.bench import judge
 from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation
 
+from loadpoint import Policy
+from loadpoint.emulator import Move
+
 MODES = [(CHAT, "resend"), (MESSAGES, "native"), (MESSAGES, "resend")]
-STYLES: dict[str, Any] = {
-    "as it came": lambda message: message,
-    "sorted keys": lambda message: json.loads(json.dumps(message, sort_keys=True)),
-    "with nulls": lambda message: {**message, "refusal": None, "audio": None} if "tool_calls" in message else message,
-    "by hand": lambda message: _by_hand(message),
-}
 
 
 def _by_hand(message: dict[str, Any]) -> dict[str, Any]:
@@ -42,6 +36,14 @@ def _by_hand(message: dict[str, Any]) -> dict[str, Any]:
             for c in message["tool_calls"]
         ]
     return out
+
+
+STYLES: dict[str, Any] = {
+    "as it came": lambda message: message,
+    "sorted keys": lambda message: json.loads(json.dumps(message, sort_keys=True)),
+    "with nulls": lambda message: {**message, "refusal": None, "audio": None} if "tool_calls" in message else message,
+    "by hand": _by_hand,
+}
 
 
 @st.composite
@@ -91,17 +93,18 @@ def _last(talk: Conversation, hidden: list[Move], move: Move) -> None:
 
 def _loaded_already(talk: Conversation, move: Move) -> bool:
     """A bad call of a loaded tool goes to the caller, which is another case."""
-    return any(name != "ToolSearch" and args["id"] == "seven" for name, args, *_ in move.calls)
+    calls: list[Any] = list(move.calls)
+    return any(name != "ToolSearch" and arguments["id"] == "seven" for name, arguments, *_ in calls)
 
 
 @pytest.mark.parametrize(("dialect", "strategy"), MODES)
 @pytest.mark.parametrize("stream", [False, True])
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(plan=turns(), styles=st.lists(st.sampled_from(sorted(STYLES)), min_size=1, max_size=4))
 def test_the_prefix_holds(dialect: str, strategy: str, stream: bool, plan: Any, styles: list[str]) -> None:
     talk = Conversation(dialect, Policy(strategy=strategy), stream=stream)
     count = iter(range(10_000))
-    talk.style = lambda message: STYLES[styles[next(count) % len(styles)]](message)
+    talk.style = lambda message: STYLES[styles[next(count) % len(styles)]](message)  # noqa: PLW0108 - chosen each time
     play(talk, plan)
     found = judge.check(talk.bodies, mode="resend" if strategy == "resend" else "native")
     promoted = any(tool.get("why") == "call" for report in talk.reports for tool in report.as_json()["loaded"])

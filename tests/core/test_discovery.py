@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.bench import judge
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search, tools
 
 import loadpoint
 from loadpoint.emulator import Move
 from loadpoint.toolbox import Toolbox
-from tests.bench import judge
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search, tools
 
 TOOL = "invoice_export"
 SHOWN = [Form(MESSAGES, strategy, stream) for strategy in ("native", "resend") for stream in (False, True)]
@@ -21,7 +21,7 @@ shown_forms = pytest.mark.parametrize("form", SHOWN, ids=lambda form: f"{form.st
 
 
 def answered(talk: Conversation, reply: dict[str, Any]) -> None:
-    """The caller's own results: the loader by a toolbox, the others by hand; all in one message where the API wants it."""
+    """The caller's own results: the loader by a toolbox, the others by hand."""
     box = Toolbox(tools(talk.dialect, NAMES), talk.policy)
     if talk.dialect == CHAT:
         for call in reply["choices"][0]["message"].get("tool_calls") or []:
@@ -157,7 +157,9 @@ def test_an_id_that_cannot_be_told_apart_is_shown_at_random_and_found_in_the_led
 # ------------------------------------------------------------------------- restored from the shown items alone
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["search", "two", "text and search", "mixed", "call", "two with text"]), st.integers(0, 59)),
+    st.tuples(
+        st.sampled_from(["search", "two", "text and search", "mixed", "call", "two with text"]), st.integers(0, 59)
+    ),
     min_size=1,
     max_size=3,
 )
@@ -186,15 +188,26 @@ def play(talk: Conversation, plan: list[list[tuple[str, int]]]) -> None:
         talk.send(*hidden[:3], Move(text=f"answer {at}"))
 
 
+def _each_once(plan: list[list[tuple[str, int]]]) -> list[list[tuple[str, int]]]:
+    seen: set[int] = set()
+    out: list[list[tuple[str, int]]] = []
+    for steps in plan:
+        out.append([])
+        for kind, number in steps:
+            both = {number, (number + 7) % 60}
+            if not both & seen:
+                seen |= both
+                out[-1].append((kind, number))
+    return out
+
+
 @settings(max_examples=40)
 @given(plan=st.lists(STEPS, min_size=1, max_size=3), stream=st.booleans())
 def test_items_alone_restore_the_bytes_that_were_sent(plan: Any, stream: bool) -> None:
     """Another process, no ledger: rounds, order, parallel calls and mixed turns come from the items."""
     form = Form(MESSAGES, "native", stream)
     talk = form.talk({"discovery": "shown", "resident": ("ledger_list",), "load_at_most": 1, "max_rounds": 6})
-    seen: set[int] = set()
-    unique = [[(kind, n) for kind, n in steps if not ({n, (n + 7) % 60} & seen or seen.update({n, (n + 7) % 60}))]
-              for steps in plan]  # fmt: skip
+    unique = _each_once(plan)
     play(talk, unique)
     sent = [json.dumps(message) for message in talk.body["messages"]]
     talk.restart()
@@ -255,14 +268,23 @@ def test_a_search_without_its_result_is_no_obstacle(form: Form) -> None:
 def test_foreign_search_items_are_evidence(form: Form) -> None:
     talk = form.talk()
     talk.user("go")
-    item = {"type": "server_tool_use", "id": "srvtoolu_01abc", "name": "tool_search_tool_regex", "input": {"query": "x"}}
-    found = {"type": "tool_search_tool_search_result", "tool_references": [{"type": "tool_reference", "tool_name": TOOL}]}
+    item = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_01abc",
+        "name": "tool_search_tool_regex",
+        "input": {"query": "x"},
+    }
+    found = {
+        "type": "tool_search_tool_search_result",
+        "tool_references": [{"type": "tool_reference", "tool_name": TOOL}],
+    }
     result = {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_01abc", "content": found}
     talk.visible.append({"role": "assistant", "content": [item, result, {"type": "text", "text": "Found."}]})
     talk.user("use it")
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
     assert talk.calls(reply) == [(TOOL, {"id": 1})]
     assert TOOL in talk.callable()
+    assert talk.report.loaded[0].why == "search"
     assert "srvtoolu" not in json.dumps(talk.body)
 
 

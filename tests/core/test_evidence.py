@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search
 
 from loadpoint._dialect import CallView, ResultView, View
 from loadpoint._loaded import evidence
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search
 
 DEFERRED = frozenset({"a", "b", "c", "d"})
 RESIDENT = "read"
@@ -153,7 +153,7 @@ def test_the_loaded_names_are_those_an_oracle_finds(kinds: list[str], data: st.D
 
 
 @everywhere
-@pytest.mark.requirement("N21", "N35", "N40")
+@pytest.mark.requirement("N21", "N35", "N40", "O12")
 def test_a_loaded_tool_stays_usable_in_the_next_user_turn(form: Form):
     talk = form.talk()
     talk.load("invoice_export")
@@ -232,7 +232,7 @@ def test_the_loader_is_there_only_while_something_is_deferred(form: Form):
 
 
 @everywhere
-@pytest.mark.requirement("N31", "N32")
+@pytest.mark.requirement("N31", "N32", "O4")
 def test_a_search_calls_nothing_of_the_caller_and_widens_nothing(form: Form):
     """It is answered from the registry alone: one request in, one request out, the target called by the caller only."""
     talk = form.talk()
@@ -259,8 +259,9 @@ def test_native_and_resend_show_the_caller_the_same(form: Form):
 
 
 def _searched_by_the_caller(talk: Any) -> None:
-    from loadpoint.toolbox import Toolbox
     from tests.core.conversation import tools
+
+    from loadpoint.toolbox import Toolbox
 
     talk.user("please do it")
     reply = talk.send(Move(calls=[search("invoice_export")]))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.bench import judge
+from tests.core.conversation import CHAT, Form, everywhere, unstreamed
 
 from loadpoint import InProcessLedger, SqliteLedger
 from loadpoint._ledger import Record, State
 from loadpoint.emulator import Move
-from tests.bench import judge
-from tests.core.conversation import CHAT, NAMES, Conversation, Form, everywhere, form_id, search, unstreamed
 
 TOOL = "invoice_export"
 
@@ -104,7 +102,7 @@ def test_threads_may_share_it():
             for number in range(200):
                 ledger.add(f"key {(base * 7 + number) % 50}", record(number, text="z" * 200))
                 ledger.find(f"key {number % 50}")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever happens in a thread is for the test to see
             faults.append(error)
 
     threads = [threading.Thread(target=work, args=(base,)) for base in range(4)]
@@ -125,7 +123,7 @@ def test_calls_cost_their_rounds_and_no_more(form: Form):
         talk.user(f"turn {at}")
         talk.send(Move(text="a short answer"))
         held.append(talk.session.ledger.bytes_held)
-    steps = [b - a for a, b in zip(held[1:], held[2:], strict=False)]
+    steps = [b - a for a, b in pairwise(held[1:])]
     assert max(steps) < 600
     assert max(steps) - min(steps) < 50
 
@@ -271,160 +269,3 @@ def test_a_store_that_is_down_is_asked_once_a_call(form: Form):
         talk.user(f"turn {at}")
         talk.send(Move(text="ok"))
     assert down.asked <= 2 * 5
-
-
-# ------------------------------------------------------------------------------------- conversations that look alike
-
-
-@pytest.mark.parametrize("form", [Form(CHAT, "resend", False), Form(CHAT, "resend", True)], ids=form_id)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_conversations_with_the_same_ids_and_words_are_never_mixed(form: Form, data: st.DataObject):
-    """One session, ids like `call_0`, the same few words: each conversation only ever sends its own rounds."""
-    first = form.talk(names=NAMES[:8])
-    others = [
-        Conversation(form.dialect, first.policy, stream=form.stream, session=first.session, names=NAMES[:8]) for _ in "ab"
-    ]
-    talks = [first, *others]
-    own: list[set[str]] = [set() for _ in talks]
-    counts = [0] * len(talks)
-    for _ in range(data.draw(st.integers(3, 9))):
-        at = data.draw(st.integers(0, len(talks) - 1))
-        talk = talks[at]
-        query = f"{data.draw(st.sampled_from(NAMES[:6]))} c{at}n{counts[at]}"
-        counts[at] += 1
-        own[at].add(query)
-        talk.user(data.draw(st.sampled_from(["yes", "go on"])))
-        moves = [Move(calls=[("ToolSearch", {"query": query}, "call_0")])] if data.draw(st.booleans()) else []
-        if data.draw(st.booleans()):
-            talk.answer(talk.send(*moves, Move(calls=[(TOOL, {"id": 1}, "call_1")])))
-            moves = []
-        talk.send(*moves, Move(text="done"))
-    alike = [{json.dumps(talk.visible[:n]) for n in range(2, len(talk.visible) + 1, 2)} for talk in talks]
-    for at, talk in enumerate(talks):
-        sent = json.dumps(talk.bodies)
-        for other, queries in enumerate(own):
-            if other != at and not alike[at] & alike[other]:  # what looks the same to the last byte is the same
-                assert not [query for query in queries if f"{query}\\" in sent], f"{at} sent a round of {other}"
-
-
-@everywhere
-def test_many_conversations_with_one_wording_all_keep_their_rounds(form: Form):
-    """A popular exchange ("yes", "Done.") must not push out the rounds of conversations that are still running."""
-    first = form.talk()
-    talks = [first]
-    talks += [Conversation(form.dialect, first.policy, stream=form.stream, session=first.session) for _ in range(24)]
-    for at, talk in enumerate(talks):
-        talk.user(f"conversation {at}")
-        talk.send(Move(text="Hello."))
-        talk.user("yes")
-        talk.send(Move(calls=[search(f"{NAMES[at]}")]), Move(text="Done."))
-    for talk in talks:
-        talk.user("and now?")
-        talk.send(Move(text="Nothing."))
-        assert not judge.check(talk.bodies, mode=form.strategy)
-
-
-@everywhere
-def test_a_named_conversation_is_not_taken_for_another(form: Form):
-    first = form.talk()
-    other = Conversation(form.dialect, first.policy, stream=form.stream, session=first.session)
-    for talk, name in ((first, "one"), (other, "two")):
-        talk.user("go")
-        headers = {"x-loadpoint-conversation": name}
-        talk.send(Move(calls=[search(f"invoice {name}")]), Move(text="Done."), headers=headers)
-    for talk, name, foreign in ((first, "one", "two"), (other, "two", "one")):
-        talk.user("again")
-        talk.send(Move(text="ok"), headers={"x-loadpoint-conversation": name})
-        assert f"invoice {name}" in json.dumps(talk.body)
-        assert f"invoice {foreign}" not in json.dumps(talk.body)
-
-
-@everywhere
-@pytest.mark.requirement("O18")
-def test_a_copy_of_the_session_starts_small(form: Form):
-    """A subagent shares the session and nothing of the conversation."""
-    talk = form.talk()
-    talk.load(TOOL)
-    sub = Conversation(form.dialect, talk.policy, stream=form.stream, session=talk.session)
-    sub.user("a task of its own")
-    sub.send(Move(text="ok"))
-    assert sub.in_context() == ["ToolSearch"]
-    assert sub.declared() == []
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_users_who_say_the_same_words_never_see_each_others_searches(stream: bool):
-    """One key, one session, two system prompts: what a search for Alice asked is not sent for Bob."""
-    form = Form("anthropic.messages", "native", stream)
-    first = form.talk(extra={"system": "You help Alice."})
-    other = Conversation(form.dialect, first.policy, stream=stream, session=first.session)
-    other.extra = {"system": "You help Bob."}
-    other.user("go")
-    other.send(Move(text="Done."))
-    first.user("go")
-    first.send(Move(calls=[search("invoice of Alice")]), Move(text="Done."))
-    for talk in (other, first):
-        talk.user("again")
-        talk.send(Move(text="ok"))
-    assert "Alice" not in json.dumps(other.bodies)
-    assert "invoice of Alice" in json.dumps(first.body)
-    assert first.reports[-2].prefix.stable, "Bob, who has a record of his own"
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_ids_that_hold_the_tools_name_are_not_taken_for_random_ones(stream: bool):
-    first = Form(CHAT, "resend", stream).talk()
-    other = Conversation(CHAT, first.policy, stream=stream, session=first.session)
-    real = [(TOOL, {"id": 1}, f"functions.{TOOL}:0")]
-    for talk, moves in ((first, [Move(calls=[search("invoice one")])]), (other, [])):
-        talk.user(f"start {len(moves)}")
-        talk.send(Move(text="Hello."))
-        talk.user("go")
-        talk.answer(talk.send(*moves, Move(calls=real)))
-    other.visible = other.visible[2:]  # the beginning was cut off
-    other.restart(ledger=first.session.ledger)
-    other.send(Move(text="ok"))
-    assert "invoice one" not in json.dumps(other.body)
-
-
-@everywhere
-def test_a_history_whose_beginning_was_cut_off_keeps_the_rounds_of_its_calls(form: Form):
-    """A sliding window: turns with random ids are known by themselves."""
-    talk = form.talk()
-    for name in (TOOL, "photo_list"):
-        talk.load(name)
-    talk.visible = talk.visible[4:]
-    talk.user("again")
-    talk.send(Move(text="ok"))
-    assert [tool.name for tool in talk.report.loaded] == ["photo_list"]
-    assert len(talk.results()) == 2, "the search and the call"
-    assert talk.report.prefix.broke is not None
-
-
-@everywhere
-def test_a_system_prompt_with_a_clock_in_it_loses_no_rounds_with_random_ids(form: Form):
-    if form.dialect == CHAT:
-        pytest.skip("there the system prompt is a message")
-    talk = form.talk(extra={"system": "It is 10:00."})
-    talk.load(TOOL)
-    talk.extra = {"system": "It is 10:01."}
-    talk.user("again")
-    talk.send(Move(text="ok"))
-    assert talk.report.prefix.broke == "system_changed"
-    assert [(tool.name, tool.why) for tool in talk.report.loaded] == [(TOOL, "search")]
-
-
-@everywhere
-def test_a_clock_in_the_system_prompt_loses_no_search_either(form: Form):
-    """Nothing here has a random id: one search, answered in text, under a prompt that changes with every request."""
-    if form.dialect == CHAT:
-        pytest.skip("there the system prompt is a message")
-    talk = form.talk(extra={"system": "It is 10:00."})
-    talk.user("is there something for invoices?")
-    talk.send(Move(calls=[search(TOOL)]), Move(text="yes, there is"))
-    talk.extra = {"system": "It is 10:01."}
-    talk.user("use it")
-    talk.send(Move(text="ok"))
-    assert talk.report.prefix.broke == "system_changed"
-    assert [tool.name for tool in talk.report.loaded][:1] == [TOOL]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.core.conversation import CHAT, MESSAGES, Form, UpstreamError, everywhere, search
 
 from loadpoint.emulator import Move
 from loadpoint.errors import RoundLimitError, SearchLoopError
-from tests.core.conversation import CHAT, MESSAGES, Form, UpstreamError, everywhere, search
 
 TOOL = "invoice_export"
 

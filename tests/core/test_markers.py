@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.core.conversation import CHAT, MESSAGES, Conversation, Form, search, tools
 
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, MESSAGES, Conversation, Form, search, tools
 
 TOOL = "invoice_export"
 SHORT, LONG = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
@@ -90,13 +90,15 @@ def test_there_is_never_a_fifth_and_a_moving_marker_breaks_nothing(form: Form) -
         for message in talk.visible:  # the caller's two markers move along with the conversation
             for block in message["content"] if isinstance(message["content"], list) else []:
                 block.pop("cache_control", None)
-        talk.visible.append({"role": "user", "content": [{"type": "text", "text": f"turn {at}", "cache_control": SHORT}]})
+        talk.visible.append(
+            {"role": "user", "content": [{"type": "text", "text": f"turn {at}", "cache_control": SHORT}]}
+        )
         if at:
             blocks = talk.visible[-2]["content"]
             blocks[-1]["cache_control"] = SHORT
         talk.send(Move(text="Looking.", calls=[search(f"thing {at}")]), Move(text="ok"))
         assert len(list(all_markers(talk.body))) <= 4
-        assert len([m for m in all_markers(talk.body["messages"])]) == 1 + bool(at)
+        assert len(list(all_markers(talk.body["messages"]))) == 1 + bool(at)
     assert [report.prefix.stable for report in talk.reports][1:] == [True] * 3 if form.strategy == "native" else True
 
 
@@ -108,7 +110,9 @@ def test_a_message_written_as_text_or_as_a_block_is_the_same_message(form: Form)
         for message in talk.visible:
             if message["role"] == "user" and isinstance(message["content"], list):
                 message["content"] = message["content"][0]["text"]
-        talk.visible.append({"role": "user", "content": [{"type": "text", "text": f"turn {at}", "cache_control": SHORT}]})
+        talk.visible.append(
+            {"role": "user", "content": [{"type": "text", "text": f"turn {at}", "cache_control": SHORT}]}
+        )
         talk.send(Move(text="ok"))
     assert [report.prefix.broke for report in talk.reports] == ["first_request", None, None]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search, tools
 
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search, tools
 
 
 @pytest.mark.requirement("N34", "N16")
@@ -84,7 +85,7 @@ def test_unusable_arguments_of_the_loader_are_told_to_the_model(form: Form, argu
         pytest.skip("this API always gives an object where the reply is not streamed")
     talk = form.talk()
     talk.user("go")
-    given = json.loads(arguments or "{}") if form.dialect == MESSAGES and not form.stream else arguments
+    given: Any = json.loads(arguments or "{}") if form.dialect == MESSAGES and not form.stream else arguments
     reply = talk.send(Move(calls=[("ToolSearch", given)]), Move(text="I see"))
     assert talk.text(reply) == "I see"
     (result,) = talk.results().values()
@@ -96,14 +97,14 @@ def test_unusable_arguments_of_the_loader_are_told_to_the_model(form: Form, argu
 
 @everywhere
 def test_a_call_without_arguments_of_a_tool_without_parameters_goes_through(form: Form) -> None:
-    talk = form.talk({"strategy": form.strategy})
+    talk = form.talk()
     talk.user("go")
-    talk.names = NAMES
     free = {"type": "object", "properties": {}}
     listed = tools(form.dialect)
     (listed[0].get("function") or listed[0])["parameters" if form.dialect == CHAT else "input_schema"] = free
     talk.extra = {"tools": listed}
-    reply = talk.send(Move(calls=[(NAMES[0], "" if form.dialect == CHAT else {})]))
+    nothing: Any = "" if form.dialect == CHAT else {}
+    reply = talk.send(Move(calls=[(NAMES[0], nothing)]))
     assert talk.calls(reply) == [(NAMES[0], {})]
     talk.answer(reply)
     talk.send(Move(text="ok"))
@@ -143,7 +144,7 @@ def test_a_search_with_no_match_is_answered_in_words(form: Form) -> None:
 
 @everywhere
 def test_a_caller_who_marks_parallel_calls_off_keeps_that_in_every_round(form: Form) -> None:
-    off = {"parallel_tool_calls": False}
+    off: dict[str, Any] = {"parallel_tool_calls": False}
     if form.dialect == MESSAGES:
         off = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
     talk = form.talk(extra=off)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from tests.bench import judge
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search
 
 from loadpoint._prefix import against_bill
 from loadpoint._report import Prefix
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search
 
 TOOL = "invoice_export"
 
@@ -195,3 +197,31 @@ def test_chat_bills_are_read_too() -> None:
         talk.send(Move(text="ok"))
     assert (talk.report.prefix.billed or 0) > 1000
     assert talk.report.prefix.stable
+
+
+@everywhere
+@pytest.mark.requirement("N8")
+def test_a_catalog_in_the_system_prompt_stays_where_it_was(form: Form) -> None:
+    """Instructions that come later in a chat do not take it along."""
+    talk = form.talk({"catalog": "system"})
+    _system(talk, "Be brief.")
+    talk.user("hello")
+    talk.send(Move(text="hi"))
+    if form.dialect == CHAT:
+        talk.visible.append({"role": "developer", "content": "Be very brief from now on."})
+    talk.load(TOOL)
+    assert not judge.check(talk.bodies, mode=form.strategy)
+    for body in talk.bodies:
+        system = body["system"] if form.dialect == MESSAGES else body["messages"][0]["content"]
+        assert system[-1]["text"].startswith("# On-demand tools")
+        assert json.dumps(body).count("# On-demand tools") == 1
+
+
+@everywhere
+def test_a_system_message_is_never_made_for_the_catalog(form: Form) -> None:
+    talk = form.talk({"catalog": "system"})
+    talk.user("hello")
+    talk.send(Move(text="hi"))
+    assert "On-demand" not in json.dumps(talk.body)
+    assert "system" not in talk.body
+    assert [message["role"] for message in talk.body["messages"]] == ["user"]

@@ -1,4 +1,4 @@
-"""What happens when the record of hidden rounds is lost: the same bytes in every process, valid, one break, reported."""
+"""What happens when the record of hidden rounds is lost: the same bytes in every process, valid, one break."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from loadpoint.emulator import Move
 from tests.bench import judge
 from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search
+
+from loadpoint.emulator import Move
 
 TOOL = "invoice_export"
 THINKING = {"thinking": {"type": "adaptive"}}

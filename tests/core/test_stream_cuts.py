@@ -8,24 +8,28 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from loadpoint.emulator import Move
 from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, rebuilt, search
+
+from loadpoint._sse import Reader
+from loadpoint.emulator import Move
 
 FORMS = [Form(CHAT, "resend", True), Form(MESSAGES, "native", True)]
 forms = pytest.mark.parametrize("form", FORMS, ids=["chat", "messages"])
 RESIDENT = ("ledger_list", "photo_list")
 PLANS: dict[str, list[Move]] = {
     "text": [Move(text="A plain answer with an umlaut: \u00fc, a line\u2028break and an emoji \U0001f600.")],
-    "hidden": [Move(text="Looking. ", calls=[search("invoice_export")]), Move(text="There.", calls=[("ledger_list", {"id": 1})])],
+    "hidden": [
+        Move(text="Looking. ", calls=[search("invoice_export")]),
+        Move(text="There.", calls=[("ledger_list", {"id": 1})]),
+    ],
     "mixed": [Move(text="Both.", calls=[search("event_list"), ("ledger_list", {"id": 1}), ("photo_list", {"id": 2})])],
     "unloaded": [Move(calls=[("event_list", {"id": "x"})]), Move(calls=[("event_list", {"id": 1})])],
-}  # fmt: skip
+}
 
 
 def streams(form: Form, plan: str, *, structured: bool = False) -> tuple[Conversation, list[bytes]]:
     """A conversation, and the upstream streams of one call."""
-    talk = form.talk({"resident": RESIDENT}, names=NAMES[:6] + ("event_list", "ledger_list", "photo_list"))
+    talk = form.talk({"resident": RESIDENT}, names=(*NAMES[:6], "event_list", "ledger_list", "photo_list"))
     if structured:
         talk.extra = {"response_format": {"type": "json_object"}} if form.dialect == CHAT else _format()
     talk.user("go")
@@ -171,7 +175,9 @@ CALLS = st.lists(
 @pytest.mark.parametrize(("dialect", "strategy"), [(CHAT, "resend"), (MESSAGES, "native")])
 @settings(max_examples=25)
 @given(rounds=st.lists(CALLS, min_size=1, max_size=3))
-def test_no_call_is_lost_and_none_is_invented(dialect: str, strategy: str, stream: bool, rounds: list[list[str]]) -> None:
+def test_no_call_is_lost_and_none_is_invented(
+    dialect: str, strategy: str, stream: bool, rounds: list[list[str]]
+) -> None:
     """An oracle says what the caller must see: every real call of the round that ends the turn, no other."""
     names = (*NAMES[:6], "ledger_list", "event_list")
     talk = Form(dialect, strategy, stream).talk({"resident": ("ledger_list",), "max_rounds": 6}, names=names)
@@ -207,3 +213,97 @@ def _call(kind: str, number: str) -> tuple[str, Any]:
         "bad": (NAMES[1], {"id": f"x{number}"}),
         "unknown": ("no_such_tool", {"id": int(number)}),
     }[kind]
+
+
+# ------------------------------------------------------------------------------------------------ odd streams
+
+
+def chat_stream(*deltas: dict[str, Any], finish: str = "tool_calls") -> bytes:
+    """A chat stream of these deltas."""
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def piece(at: int, name: str = "", arguments: str = "", call_id: str = "") -> dict[str, Any]:
+    call: dict[str, Any] = {"index": at, "function": {"name": name, "arguments": arguments}}
+    return {"tool_calls": [{**call, "id": call_id, "type": "function"} if call_id else call]}
+
+
+def test_a_name_that_comes_in_pieces_hides_and_shows_the_right_calls() -> None:
+    """`ledger` is a tool of its own, and the beginning of another."""
+    talk = FORMS[0].talk({"resident": ("ledger", "photo_list")}, names=(*NAMES, "ledger"))
+    talk.user("go")
+    raw = chat_stream(
+        {"role": "assistant", "content": None},
+        piece(0, "Tool", call_id="call_a"),
+        piece(0, "Search"),
+        piece(0, arguments='{"query": "invoice_export"}'),
+        piece(1, "ledger", call_id="call_b"),
+        piece(1, arguments='{"id": 1}'),
+        piece(2, "photo", call_id="call_c"),
+        piece(2, "_list"),
+        piece(2, arguments='{"id": 2}'),
+    )
+    seen, _ = played(talk, [raw], whole)
+    calls = rebuilt(CHAT, seen)["choices"][0]["message"]["tool_calls"]
+    assert sorted(call["function"]["name"] for call in calls) == ["ledger", "photo_list"]
+    assert sorted(call["function"]["arguments"] for call in calls) == ['{"id": 1}', '{"id": 2}']
+    assert b"Search" not in seen
+
+
+def test_a_server_that_leaves_the_index_out() -> None:
+    talk = FORMS[0].talk({"resident": RESIDENT})
+    talk.user("go")
+    deltas = [
+        piece(0, "ToolSearch", call_id="call_a"),
+        piece(0, arguments='{"query": "event_list"}'),
+        piece(0, "photo_list", call_id="call_b"),
+        piece(0, arguments='{"id": 2}'),
+    ]
+    for delta in deltas:
+        del delta["tool_calls"][0]["index"]
+    seen, _ = played(talk, [chat_stream(*deltas)], whole)
+    (call,) = rebuilt(CHAT, seen)["choices"][0]["message"]["tool_calls"]
+    assert call["function"] == {"name": "photo_list", "arguments": '{"id": 2}'}
+
+
+ODD = {
+    CHAT: b'data: {"id": "x", "choices": [7]}\n\ndata: {"id": "x", "choices": [{"delta": 5}]}\n\ndata: [DONE]\n\n',
+    MESSAGES: b'event: content_block_start\ndata: {"type": "content_block_start"}\n\n',
+}
+
+
+@forms
+@pytest.mark.parametrize("strategy", ["deferred", "eager"])
+def test_a_stream_of_an_unknown_shape_is_shown_as_it_comes(
+    form: Form, strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = form.talk({"strategy": "eager"} if strategy == "eager" else None)
+    talk.user("go")
+    splice = talk.begun().splice()
+    out = splice.feed(ODD[form.dialect])
+    assert splice.end() is None
+    assert b"".join([*out, *splice.closing()]) == ODD[form.dialect]
+
+
+class Counting(bytearray):
+    """Counts the bytes that are searched."""
+
+    searched = 0
+
+    def find(self, mark: Any, start: Any = 0, end: Any = None) -> int:
+        self.searched += len(self) - start
+        return super().find(mark, start)
+
+
+def test_a_large_event_in_small_pieces_is_searched_once() -> None:
+    """Reading must not start again at the beginning of the event with every piece."""
+    reader = Reader()
+    buffer = reader._buffer = Counting()
+    text = "x" * 100_000
+    raw = f"data: {text}\n\ndata: y\n\n".encode()
+    events = [event for at in range(0, len(raw), 64) for event in reader.feed(raw[at : at + 64])]
+    assert [event.data for event in events] == [text, "y"]
+    assert buffer.searched < 10 * len(raw)

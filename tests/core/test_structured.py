@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.core.conversation import CHAT, Form, everywhere, search
 
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, Form, everywhere, search
 
 TOOL = "invoice_export"
 ANSWER = '{"total": 3}'

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search
 
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search
 
 TOOL = "invoice_export"
 NATIVE_LISTS = [Form(CHAT, "resend", stream) for stream in (False, True)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.core.conversation import CHAT, NAMES, Form, everywhere, search, tools
 
 from loadpoint.emulator import Move
-from tests.core.conversation import CHAT, NAMES, Form, everywhere, search, tools
 
 TOOL = "invoice_export"
 
@@ -60,9 +60,7 @@ def test_an_invalid_direct_call_gets_the_schema_in_a_round_of_its_own(form: Form
 def test_refuse_names_the_one_next_call(form: Form) -> None:
     talk = form.talk({"unloaded_call": "refuse"})
     talk.user("go")
-    reply = talk.send(
-        Move(calls=[(TOOL, {"id": 3})]), Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 3})])
-    )
+    reply = talk.send(Move(calls=[(TOOL, {"id": 3})]), Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 3})]))
     assert talk.calls(reply) == [(TOOL, {"id": 3})]
     refusal = json.dumps(next(iter(talk.results().values()))).replace("\\", "")
     assert "ToolSearch" in refusal

@@ -45,7 +45,7 @@ class MessagesMerger:
         delta = {key: result.get(key) for key in ("stop_reason", "stop_sequence")}
         extra = {key: result[key] for key in ("container", "stop_details") if key in result}
         beside = {key: result[key] for key in ("context_management",) if key in result}
-        usage = result.get("usage") or {}
+        usage: Json = result.get("usage") or {}
         yield _event({"type": "message_delta", "delta": {**delta, **extra}, "usage": usage, **beside})
         yield _event({"type": "message_stop"})
 
@@ -132,10 +132,14 @@ class MessagesRound:
 
     def _block(self, event: Event, data: Json, *, stop: bool) -> Iterable[bytes]:
         at = data["index"]
+        delta = as_object(data.get("delta"))
         if stop:
             self._finish(at)
+        elif delta is None:
+            self.failed = True  # what is missing cannot be made up: the SDK says what it makes of it
+            return (event.raw,)
         else:
-            self._collect(at, as_object(data.get("delta")) or {})
+            self._collect(at, delta)
         if at in self.waiting:
             return self._decide(at) if stop else ()
         if at in self.held:
@@ -172,7 +176,9 @@ class MessagesRound:
         if self.merger.decider.hides(call_view(block)):
             return
         yield from self.release()
-        yield self._shown(None, {"type": "content_block_start", "index": at, "content_block": {**block, "input": {}}})
+        # Without deltas the block's start has said it all; with them its value is no part of the arguments.
+        start: Json = {**block, "input": {}} if self.arguments[at] else block
+        yield self._shown(None, {"type": "content_block_start", "index": at, "content_block": start})
         if self.arguments[at]:
             delta = {"type": "input_json_delta", "partial_json": self.arguments[at]}
             yield self._shown(None, {"type": "content_block_delta", "index": at, "delta": delta})

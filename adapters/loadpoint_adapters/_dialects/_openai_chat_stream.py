@@ -105,7 +105,7 @@ class ChatRound:
         return self._choice(chunk, choices[0])
 
     def _note_ending(self, event: Event, chunk: Json, choices: list[Any]) -> None:
-        """The closing chunks, to be shown as they came if nothing of them is ours: usage that only we have asked for."""
+        """The closing chunks, to be shown as they came if nothing of them is ours: usage that only we asked for."""
         delta = as_object(choices[0].get("delta")) or {} if choices else {}
         if not choices and chunk.get("usage") and self.merger.wants_usage:
             self.last.append(event.raw)
@@ -169,8 +169,9 @@ class ChatRound:
             return {**call, "index": self.visible_index[at]}
         waiting = self.held_calls.setdefault(at, [])
         waiting.append(call)
-        name = _name(known)
-        if not name or self.merger.decider.holds(name):
+        name, holds = _name(known), self.merger.decider.holds
+        # Some servers send the name in pieces: it is whole once the arguments begin.
+        if not name or holds(name) or (not _arguments(known) and holds(name, whole=False)):
             return None
         return self._show(at)
 
@@ -199,9 +200,10 @@ class ChatRound:
         yield from self.release()
         for at in sorted(self.held_calls):
             call = self.calls[at]
-            inner = as_object(call.get("function")) or as_object(call.get("custom")) or {}
-            text = str(inner.get("arguments") or inner.get("input") or "")
-            if not self.merger.decider.hides(CallView(str(call["id"]), _name(call), text)) and self.first is not None:
+            if (
+                not self.merger.decider.hides(CallView(str(call["id"]), _name(call), _arguments(call)))
+                and self.first is not None
+            ):
                 yield from self._start_and_arguments(at)
 
     def _start_and_arguments(self, at: int) -> Iterator[bytes]:
@@ -215,9 +217,9 @@ class ChatRound:
             return
         start = {**call, "function": {**function, "arguments": ""}}
         yield self.merger.shown(base, {"tool_calls": [start]})
-        if function.get("arguments"):
-            rest = {"index": call["index"], "function": {"arguments": function["arguments"]}}
-            yield self.merger.shown(base, {"tool_calls": [rest]})
+        # A tool without parameters may come without arguments; what was checked, and is shown, is an empty object.
+        rest = {"index": call["index"], "function": {"arguments": function.get("arguments") or "{}"}}
+        yield self.merger.shown(base, {"tool_calls": [rest]})
 
 
 def _index(call: Json, known: dict[int, Json]) -> int:
@@ -233,6 +235,11 @@ def _index(call: Json, known: dict[int, Json]) -> int:
 def _name(call: Json) -> str:
     inner = as_object(call.get("function")) or as_object(call.get("custom")) or {}
     return str(inner.get("name") or "")
+
+
+def _arguments(call: Json) -> str:
+    inner = as_object(call.get("function")) or as_object(call.get("custom")) or {}
+    return str(inner.get("arguments") or inner.get("input") or "")
 
 
 def _extend(known: Json, call: Json) -> None:

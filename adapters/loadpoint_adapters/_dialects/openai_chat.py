@@ -7,6 +7,7 @@ Wire facts: https://platform.openai.com/docs/api-reference/chat and the types of
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from loadpoint._dialect import (
@@ -75,8 +76,9 @@ class OpenAIChat:
 
     def with_catalog(self, body: Json, text: str) -> Json | None:
         messages = self.messages(body)
-        last = next((i for i, m in reversed([*enumerate(messages)]) if m.get("role") in ("system", "developer")), None)
-        if last is None:
+        # Of those at the start: one that comes later would take the catalog along, and rewrite what was sent.
+        last = sum(1 for _ in takewhile(lambda message: message.get("role") in ("system", "developer"), messages)) - 1
+        if last < 0:
             return None
         content = messages[last].get("content")
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
@@ -274,7 +276,7 @@ class OpenAIChat:
             out[key] = value if audio is None else {"id": audio.get("id")}
         calls = [call for at, call in enumerate(as_list(message.get("tool_calls"))) if at not in cut]
         if calls:
-            out["tool_calls"] = [{k: v for k, v in call.items() if k != "index"} for call in calls]
+            out["tool_calls"] = [_with_arguments({k: v for k, v in c.items() if k != "index"}) for c in calls]
         elif out["content"] is None:
             out["content"] = ""
         return out
@@ -301,7 +303,8 @@ class OpenAIChat:
         visible = rounds[-1:] if last_text else rounds
         text = "".join(_text(r["choices"][0]["message"].get("content")) for r in visible)
         message["content"] = text or message.get("content")
-        calls = [c for at, c in enumerate(as_list(choice["message"].get("tool_calls"))) if at not in hidden[-1]]
+        made = as_list(choice["message"].get("tool_calls"))
+        calls = [_with_arguments(call) for at, call in enumerate(made) if at not in hidden[-1]]
         if calls:
             message["tool_calls"] = calls
         elif any(hidden) and message["content"] is None and not message.get("refusal"):
@@ -336,6 +339,14 @@ def _calls(message: Json) -> tuple[CallView, ...]:
         arguments = inner.get("arguments", inner.get("input"))
         calls.append(CallView(str(wire.get("id") or ""), str(inner.get("name") or ""), str(arguments or "")))
     return tuple(calls)
+
+
+def _with_arguments(call: Json) -> Json:
+    """A call with an empty object where its server wrote no arguments: not every server takes nothing back."""
+    function = as_object(call.get("function"))
+    if function is None or str(function.get("arguments") or "").strip():
+        return call
+    return {**call, "function": {**function, "arguments": "{}"}}
 
 
 def _failed(text: str) -> bool:

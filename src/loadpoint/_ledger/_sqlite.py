@@ -89,7 +89,7 @@ class SqliteLedger:
             )
 
     def _opened(self) -> sqlite3.Connection:
-        """The connection of this process, under the lock: one for all threads, or each that ends would leave one open."""
+        """The connection of this process, under the lock: one for all threads, or each that ends leaves one open."""
         if self._connection is not None and self._process == os.getpid():
             return self._connection
         self._connection = None  # that of a parent process must not even be closed here

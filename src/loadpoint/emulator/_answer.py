@@ -143,11 +143,11 @@ class Exchange:
 
 
 def json_piece(body: Any, *, after: float = 0.0) -> tuple[Piece, ...]:
-    """A whole JSON body as one piece."""
-    return (Piece(dumps(body).encode(), after),)
+    """A whole JSON body as one piece; half a surrogate pair, which models write, as the escape that JSON has for it."""
+    return (Piece(dumps(body).encode("utf-8", "backslashreplace"), after),)
 
 
 def sse(data: Any, *, event: str | None = None) -> bytes:
     """One server-sent event; `data` is JSON, or text that is sent as it is."""
     text = data if isinstance(data, str) else dumps(data)
-    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode("utf-8", "backslashreplace")

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._json import Json, as_list, as_object, canonical, dumps, parse_object
 from . import _chat_rules, _chat_stream
-from ._answer import Piece
+from ._answer import Piece, sse
 from ._cache import Bill, Part
 from ._count import tokens
 from ._dialect import Asked, Played, Prompt
@@ -24,7 +24,7 @@ class Chat:
     """Chat Completions as OpenAI serves it; system messages that carry `tools` as Moonshot does."""
 
     name = "openai.chat"
-    error_event: str | None = None
+    without_body: frozenset[str] = frozenset()
 
     def route(self, method: str, path: str) -> str | None:
         """The endpoint "create" for */chat/completions, else None."""
@@ -43,6 +43,11 @@ class Chat:
         if violation is not None:
             kind, code, param = violation.rule.type, violation.rule.code, violation.param
         return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+    def stream_error(self, message: str, sent: Sequence[Piece], request_id: str) -> tuple[Piece, ...]:
+        """An event that is an error body."""
+        del sent
+        return (Piece(sse(self.error(529, message, None, request_id))),)
 
     def resolve(self, asked: Asked) -> None:
         """Nothing is held by the server in this dialect."""

@@ -7,18 +7,19 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from .._json import Json, as_object, dumps
-from ._answer import Answer, Exchange, Piece, RejectedError, json_piece, sse
+from ._answer import Answer, Exchange, Piece, RejectedError, json_piece
 from ._cache import PromptCache
-from ._dialect import Asked, Dialect, Prompt, dialects
+from ._dialect import Asked, Dialect, Played, Prompt, dialects
 from ._ids import Ids
 from ._memory import Memory
 from ._rules import Rule, RuleBook, Strictness, Violation, book, ignores, rejects
 from ._script import Move, Script, Turn
 
 _log = logging.getLogger("loadpoint.emulator")
+_EVENTS = "text/event-stream; charset=utf-8"
 _NEUTRAL = Rule("emulator", "", 400, "", "", "", "documented")
 
 
@@ -115,7 +116,8 @@ class Emulator:
         return None
 
     def _serve(self, exchange: Exchange, dialect: Dialect, ids: Ids, request_id: str) -> Answer:
-        body = _parse(exchange.raw)
+        bodyless = not exchange.raw and exchange.endpoint in dialect.without_body
+        body = {} if bodyless else _parse(exchange.raw)
         if body is None:
             message = "We could not parse the JSON body of your request."
             raise RejectedError(400, dialect.error(400, message, None, request_id), message=message)
@@ -127,6 +129,7 @@ class Emulator:
             path=exchange.path,
             headers=exchange.headers,
             body=body,
+            query=dict(parse_qsl(urlsplit(exchange.url).query)),
             book=self._book,
             memory=self._memory,
             ids=ids,
@@ -138,8 +141,7 @@ class Emulator:
         exchange.loaded = prompt.loaded
         counted = dialect.count(asked, prompt)
         if counted is not None:
-            exchange.reply = counted
-            return Answer(200, {"content-type": "application/json"}, json_piece(counted))
+            return _served(exchange, counted)
         self._model_requests += 1
         asked.number = self._model_requests
         move = self.script(_turn(dialect, asked, prompt, exchange))
@@ -182,13 +184,12 @@ class Emulator:
         exchange.common_tokens = bill.common
         exchange.output_tokens = played.output_tokens
         if exchange.stream:
-            kind, pieces = "text/event-stream; charset=utf-8", played.pieces
+            kind, pieces = _EVENTS, played.pieces
         else:
             kind, pieces = "application/json", json_piece(played.reply)
         pieces, cut = _cut(pieces, move)
         if cut and move.stream_error:
-            body = dialect.error(529, move.stream_error, None, request_id)
-            pieces, cut = (*pieces, Piece(sse(body, event=dialect.error_event))), False
+            pieces, cut = (*pieces, *dialect.stream_error(move.stream_error, pieces, request_id)), False
         return Answer(200, {"content-type": kind, **move.headers}, _paced(pieces, move), cut)
 
 
@@ -218,6 +219,7 @@ def _turn(dialect: Dialect, asked: Asked, prompt: Prompt, exchange: Exchange) ->
         deferred=prompt.deferred,
         history=prompt.history,
         choice=prompt.choice,
+        search=prompt.search,
         allowed=prompt.allowed,
         stream=exchange.stream,
         body=asked.body,
@@ -237,6 +239,15 @@ def _fault(exchange: Exchange, dialect: Dialect, move: Move, request_id: str) ->
     exchange.reply = body
     pieces = json_piece(body, after=move.delay)
     return Answer(move.status, {"content-type": "application/json", **move.headers}, pieces)
+
+
+def _served(exchange: Exchange, given: Json | Played) -> Answer:
+    """The answer of an endpoint that runs no model."""
+    if isinstance(given, Played):
+        exchange.reply, exchange.stream = given.reply, True
+        return Answer(200, {"content-type": _EVENTS}, given.pieces)
+    exchange.reply = given
+    return Answer(200, {"content-type": "application/json"}, json_piece(given))
 
 
 def _plain_error(exchange: Exchange, status: int, message: str) -> Answer:

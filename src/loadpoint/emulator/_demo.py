@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .._json import Json, as_list, as_object
+from .._json import Json, as_list, as_object, objects
 from ._arguments import plausible, unquoted
 from ._ids import Ids
 from ._script import Call, Called, Move, Policy, Shown, Step, Turn
 
 _LOADER = re.compile(r"ToolSearch\w*")
 _HOSTED = re.compile(r"tool_search_tool_(bm25|regex)")
+_NATIVE = "tool_search"
 _LOAD, _CALL = "load_tools", "call_tool"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _STOP_WORDS = (
@@ -111,7 +112,7 @@ def _stem(word: str) -> str:
 
 
 def _discovers(name: str) -> bool:
-    return bool(_LOADER.fullmatch(name) or _HOSTED.fullmatch(name)) or name in (_LOAD, _CALL)
+    return bool(_LOADER.fullmatch(name) or _HOSTED.fullmatch(name)) or name in (_LOAD, _CALL, _NATIVE)
 
 
 def _callable(turn: Turn) -> list[Shown]:
@@ -166,7 +167,22 @@ def _search(turn: Turn, query: str, names: Sequence[str]) -> Move | None:
             )
         if _HOSTED.fullmatch(tool.name):
             return _hosted(turn, tool.name, query, names)
+        if tool.name == turn.search:
+            return _native(turn, tool, query, names)
     return None
+
+
+def _native(turn: Turn, tool: Shown, query: str, names: Sequence[str]) -> Move:
+    """The search of the Responses API: the client's, or the service's, whose reply goes on with the call."""
+    if any(entry.get("type") == _NATIVE and entry.get("execution") == "client" for entry in _entries(turn)):
+        properties = as_object(tool.parameters.get("properties")) or {"query": {"type": "string"}}
+        texts = [name for name, inner in properties.items() if (as_object(inner) or {}).get("type") == "string"]
+        asked = "query" if "query" in texts else next(iter(texts), "query")
+        return Move(calls=[(tool.name, {asked: query})])
+    found = [item for item in _declared(turn) if item.name in names and item.name in turn.deferred]
+    calls: list[Call] = [(tool.name, {"paths": [item.namespace or item.name for item in found]})]
+    calls += [(item.name, plausible(item.parameters, turn.text)) for item in found[:1]]
+    return Move(calls=calls, text="" if found else "I found no tool for that.")
 
 
 def _hosted(turn: Turn, name: str, query: str, names: Sequence[str]) -> Move:
@@ -195,10 +211,17 @@ def _hosted_pick(turn: Turn) -> list[str]:
 
 
 def _declared(turn: Turn) -> Iterator[Shown]:
-    for entry in as_list(turn.body.get("tools")):
-        tool = as_object(entry) or {}
-        schema = as_object(tool.get("input_schema")) or {}
-        yield Shown(str(tool.get("name")), str(tool.get("description") or ""), schema)
+    """The tools in the request's list, those in namespaces included."""
+    for entry in _entries(turn):
+        grouped = entry.get("type") == "namespace"
+        for tool in objects(entry.get("tools")) if grouped else [entry]:
+            schema = as_object(tool.get("input_schema")) or as_object(tool.get("parameters")) or {}
+            namespace = str(entry.get("name")) if grouped else ""
+            yield Shown(str(tool.get("name")), str(tool.get("description") or ""), schema, namespace)
+
+
+def _entries(turn: Turn) -> list[Json]:
+    return objects(turn.body.get("tools"))
 
 
 def _described(turn: Turn) -> list[Shown]:
@@ -281,7 +304,11 @@ def _find(turn: Turn, name: str, arguments: Mapping[str, Any], query: str) -> Mo
             move = _search(turn, attempt, [name])
             if move is None:
                 break
-            if any(block.get("type") == "server_tool_use" for block in move.blocks) and name in turn.deferred:
+            if name not in turn.deferred:
+                return move
+            if any(block.get("type") == "server_tool_use" for block in move.blocks):
                 return move.but(calls=[(name, arguments)])
+            if len(move.calls) > 1:  # the service's search, and the call that follows it
+                return move.but(calls=[move.calls[0], (name, arguments)])
             return move
     return Move(text=f"I could not find the tool {name}.")

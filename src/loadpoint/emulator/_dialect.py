@@ -30,6 +30,7 @@ class Asked:
     memory: Memory
     ids: Ids
     number: int = 0
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
     repeated: Json = field(default_factory=dict[str, Any])
     """Fields that a request repeats although the service holds them."""
     held: Json | None = None
@@ -55,6 +56,8 @@ class Prompt:
     choice: str = "auto"
     allowed: frozenset[str] | None = None
     scope: tuple[str, ...] = ()
+    search: str | None = None
+    """The name by which the script calls the search of this request, where the wire gives it none."""
     explicit_only: bool = False
 
     @property
@@ -82,8 +85,8 @@ class Dialect(Protocol):
     """One API shape, as pure functions over JSON (the state they need is in `Asked.memory`)."""
 
     name: str
-    error_event: str | None
-    """The name of the event that carries an error inside a stream."""
+    without_body: frozenset[str]
+    """The endpoints whose requests need no body."""
 
     def route(self, method: str, path: str) -> str | None:
         """The endpoint that the dialect serves there, or None."""
@@ -95,6 +98,10 @@ class Dialect(Protocol):
 
     def error(self, status: int, message: str, violation: Violation | None, request_id: str) -> Json:
         """An error body."""
+        ...
+
+    def stream_error(self, message: str, sent: Sequence[Piece], request_id: str) -> tuple[Piece, ...]:
+        """What ends a stream with an error after the pieces that were `sent`."""
         ...
 
     def resolve(self, asked: Asked) -> None:
@@ -109,8 +116,8 @@ class Dialect(Protocol):
         """What the model gets."""
         ...
 
-    def count(self, asked: Asked, prompt: Prompt) -> Json | None:
-        """The reply of an endpoint that runs no model, or None where the model runs."""
+    def count(self, asked: Asked, prompt: Prompt) -> Json | Played | None:
+        """The reply of an endpoint that runs no model (`Played` where it is streamed), or None where the model runs."""
         ...
 
     def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
@@ -122,8 +129,9 @@ def dialects() -> tuple[Dialect, ...]:
     """The dialects that the emulator serves."""
     from ._chat import Chat
     from ._messages import Messages
+    from ._responses import Responses
 
-    return (Chat(), Messages())
+    return (Chat(), Messages(), Responses())
 
 
 __all__ = ["Asked", "Dialect", "Played", "Prompt", "RejectedError", "dialects"]

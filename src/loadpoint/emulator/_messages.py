@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object
 from . import _messages_prompt, _messages_rules, _messages_stream, _threads
-from ._answer import Piece
+from ._answer import Piece, sse
 from ._cache import Bill
 from ._count import tokens
 from ._dialect import Asked, Played, Prompt
@@ -36,7 +36,7 @@ class Messages:
     """The Messages API as Anthropic serves it."""
 
     name = "anthropic.messages"
-    error_event: str | None = "error"
+    without_body: frozenset[str] = frozenset()
 
     def route(self, method: str, path: str) -> str | None:
         """One of "create", "count_tokens", "batches", or None."""
@@ -59,6 +59,11 @@ class Messages:
             if violation.rule.code is not None:
                 error["details"] = {"error_code": violation.rule.code}
         return {"type": "error", "error": error, "request_id": request_id}
+
+    def stream_error(self, message: str, sent: Sequence[Piece], request_id: str) -> tuple[Piece, ...]:
+        """An event `error`."""
+        del sent
+        return (Piece(sse(self.error(529, message, None, request_id), event="error")),)
 
     def resolve(self, asked: Asked) -> None:
         """Takes the model from the path where it stands there, and the history of a thread from memory."""

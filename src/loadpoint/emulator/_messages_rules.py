@@ -9,6 +9,7 @@ from typing import Any
 from .._json import Json, as_list, as_object
 from . import _messages_thinking, _messages_transcript
 from ._dialect import Asked
+from ._messages_changes import betas
 from ._messages_prompt import blocks_of, is_search_tool, marker
 from ._rules import Broken, RuleBook, broken
 
@@ -53,7 +54,7 @@ def _parameters(asked: Asked) -> Iterator[Broken]:
     for name in body:
         if name not in asked.book.value("messages.unknown_parameter", "known"):
             yield broken("messages.unknown_parameter", name=name)
-    for name in sorted(_messages_transcript.betas(asked) & set(asked.book.value("messages.beta_refused", "betas"))):
+    for name in sorted(betas(asked) & set(asked.book.value("messages.beta_refused", "betas"))):
         yield broken("messages.beta_refused", name=name)
     thinking = as_object(body.get("thinking")) or {}
     if thinking.get("type") == "enabled" and asked.book["messages.thinking_type_removed"].applies_to(asked.model):
@@ -67,7 +68,7 @@ def _thread(asked: Asked) -> Iterator[Broken]:
     thread = as_object(asked.body.get("thread"))
     if thread is None:
         return
-    if asked.book.value("messages.thread_header", "beta") not in _messages_transcript.betas(asked):
+    if asked.book.value("messages.thread_header", "beta") not in betas(asked):
         yield broken("messages.thread_header")
     if thread.get("type") != "continue":
         return
@@ -101,6 +102,8 @@ def _tools(tools: Sequence[Json], asked: Asked) -> Iterator[Broken]:
 def _tool(at: int, tool: Json, asked: Asked) -> Iterator[Broken]:
     if tool.get("type") in (None, "custom"):
         yield from _custom(at, tool, asked.book)
+    elif is_search_tool(tool) and "bm25" in str(tool["name"]):
+        yield broken("messages.bm25_on_bedrock")
     elif str(tool["type"]).startswith("tool_search_tool") and not is_search_tool(tool):
         kind = str(tool["type"])
         yield broken("messages.tool_search_name", at=at, type=kind, name=re.sub(r"_\d{8}$", "", kind))

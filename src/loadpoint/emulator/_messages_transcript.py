@@ -1,4 +1,4 @@
-"""What the dialect `anthropic.messages` rejects about a transcript: roles, blocks, pairs, references, tool changes."""
+"""What the dialect `anthropic.messages` rejects about a transcript: roles, blocks, pairs, references."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .._json import Json, as_list, as_object
+from . import _messages_changes
 from ._dialect import Asked
+from ._messages_changes import declared
 from ._messages_prompt import blocks_of, prompt, references
 from ._rules import Broken, RuleBook, broken
 
@@ -21,16 +23,10 @@ def check(asked: Asked) -> Iterator[Broken]:
         yield broken("messages.first_role")
     for at, message in enumerate(messages):
         yield from _message(at, message, at == len(messages) - 1, asked.book)
-    yield from _system_messages(messages, asked)
+    yield from _messages_changes.check(messages, asked)
     yield from _pairs(messages)
     yield from _server_pairs(messages, asked)
     yield from _references(messages, asked)
-
-
-def betas(asked: Asked) -> set[str]:
-    """The beta headers of a request (in the body on Bedrock and Vertex)."""
-    named = {part.strip() for part in asked.headers.get("anthropic-beta", "").split(",")}
-    return named | {str(part) for part in as_list(asked.body.get("anthropic_beta"))}
 
 
 def loaded(body: Json) -> tuple[str, ...]:
@@ -115,57 +111,6 @@ def _result(at: int, index: int, block: Json, book: RuleBook) -> Iterator[Broken
         yield broken("messages.result_mixes_reference", at=at, block=index)
 
 
-def _system_messages(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
-    """Where system messages may stand, and what changes of the tools they may carry."""
-    for at, message in enumerate(messages):
-        if message.get("role") != "system":
-            continue
-        if asked.book["messages.system_role_unsupported"].applies_to(asked.model):
-            yield broken("messages.system_role_unsupported")
-        before = next((item for item in reversed(messages[:at]) if item.get("role") != "system"), None)
-        after = next((item for item in messages[at + 1 :] if item.get("role") != "system"), None)
-        if after is not None and after.get("role") != "assistant":
-            yield broken("messages.system_role_position")
-        kinds = [str(block.get("type")) for block in blocks_of(message.get("content"))]
-        changes = {"tool_addition", "tool_removal"} & set(kinds)
-        if before is not None and before.get("role") == "assistant":
-            tail = blocks_of(before.get("content"))[-1:]
-            server = bool(tail) and str(tail[0].get("type")).endswith("tool_result")
-            if not server:
-                yield broken("messages.system_role_after", at=at)
-            elif changes:
-                yield broken("messages.tool_change_after_pause", at=at)
-        for index, block in enumerate(blocks_of(message.get("content"))):
-            if block.get("type") in ("tool_addition", "tool_removal"):
-                yield from _change(at, index, block, messages[:at], asked)
-
-
-def _change(at: int, index: int, block: Json, before: Sequence[Json], asked: Asked) -> Iterator[Broken]:
-    if asked.book["messages.tool_change_unsupported"].applies_to(asked.model):
-        yield broken("messages.tool_change_unsupported", at=at, block=index)
-    tool = as_object(block.get("tool")) or {}
-    by_value = tool.get("type") == "tool_definition"
-    headers = asked.book.value("messages.tool_change_header", "by_value" if by_value else "by_reference")
-    if not betas(asked) & set(headers):
-        yield broken("messages.tool_change_header", at=at, block=index, type=block.get("type"))
-    if not by_value and tool.get("type") == "tool_reference":
-        earlier = {str(added.get("name")) for added in _definitions(before)}
-        if str(tool.get("name")) not in _declared(asked.body) | earlier:
-            yield broken("messages.tool_change_unknown", name=tool.get("name"))
-
-
-def _declared(body: Json) -> set[str]:
-    return {str((as_object(tool) or {}).get("name")) for tool in as_list(body.get("tools"))}
-
-
-def _definitions(messages: Sequence[Json]) -> Iterator[Json]:
-    for message in messages:
-        for block in blocks_of(message.get("content")) if message.get("role") == "system" else []:
-            definition = as_object((as_object(block.get("tool")) or {}).get("definition"))
-            if definition is not None:
-                yield definition
-
-
 def _pairs(messages: Sequence[Json]) -> Iterator[Broken]:
     """Every `tool_use` is answered at the start of the next message, and nothing else is."""
     seen: set[str] = set()
@@ -208,14 +153,14 @@ def _is_result(block: Json) -> bool:
 
 def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
     """Results of server tools follow their call in the same message; a search without its result is refused."""
-    declared = _declared(asked.body)
+    names = declared(asked.body)
     for at, message in enumerate(messages):
         calls: dict[str, str] = {}
         for index, block in enumerate(blocks_of(message.get("content"))):
             kind = str(block.get("type"))
             if kind == "server_tool_use":
                 calls[str(block.get("id"))] = str(block.get("name"))
-                if str(block.get("name")) not in declared:
+                if str(block.get("name")) not in names:
                     yield broken("messages.server_tool_undeclared", at=at, block=index, name=block.get("name"))
             elif kind.endswith("_tool_result"):
                 id_ = str(block.get("tool_use_id"))
@@ -241,7 +186,7 @@ def _pending(messages: Sequence[Json], at: int) -> bool:
 
 def _references(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
     book = asked.book
-    declared = _declared(asked.body)
+    names = declared(asked.body)
     unsupported = book["messages.reference_unsupported_model"].applies_to(asked.model)
     limit = book.value("messages.reference_name_length", "limit")
     for at, message in enumerate(messages):
@@ -258,5 +203,5 @@ def _references(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
                     continue
                 if len(name) > limit:
                     yield broken("messages.reference_name_length", **place)
-                if name not in declared:
+                if name not in names:
                     yield broken("messages.reference_unknown", name=name)

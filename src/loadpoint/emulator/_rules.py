@@ -38,7 +38,10 @@ class Rule:
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def applies_at(self, host: str) -> bool:
-        """Whether the rule holds at `host`: everywhere but at those that match the patterns in `except_hosts`."""
+        """Whether the rule holds at `host`: at those that match `hosts`, or everywhere; never at `except_hosts`."""
+        hosts = self.values.get("hosts")
+        if hosts is not None and not any(fnmatchcase(host, pattern) for pattern in hosts):
+            return False
         return not any(fnmatchcase(host, pattern) for pattern in self.values.get("except_hosts", ()))
 
     def applies_to(self, model: str) -> bool:

@@ -16,6 +16,8 @@ class Shown:
     name: str
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    namespace: str = ""
+    """The namespace that the tool stands in, where a request groups tools. A call may name it "namespace.name"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Turn:
     `number` counts the model requests of this emulator from 1. `text` is the text of the last message in which the
     user said something, `texts` all of them. `tools` are the visible tools, `deferred` the names of those that are
     only declared. `history` has every call of the transcript, `results` those made and answered since `text`.
-    `choice` is "auto", "none", "required" or the name of the one tool that must be called. `body` is the request.
+    `choice` is "auto", "none", "required" or the name of the one tool that must be called. `search` names the visible
+    tool that finds others, where the wire gives it no name of its own (Responses). `body` is the request.
     """
 
     dialect: str
@@ -59,6 +62,7 @@ class Turn:
     stream: bool
     body: Json
     headers: Mapping[str, str]
+    search: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,7 +76,8 @@ class Turn:
 
     def tool(self, name: str) -> Shown | None:
         """The visible tool of that name, if any."""
-        return next((tool for tool in self.tools if tool.name == name), None)
+        qualified = (tool for tool in self.tools if tool.namespace and f"{tool.namespace}.{tool.name}" == name)
+        return next((tool for tool in self.tools if tool.name == name), None) or next(qualified, None)
 
 
 Call: TypeAlias = "tuple[str, Mapping[str, Any] | str] | tuple[str, Mapping[str, Any] | str, str]"
@@ -83,14 +88,16 @@ Call: TypeAlias = "tuple[str, Mapping[str, Any] | str] | tuple[str, Mapping[str,
 class Move:
     """What the scripted model, or the service in its stead, does with one request.
 
-    `text`, `thinking` and `calls` make the reply; `blocks` are content blocks sent verbatim between text and calls
-    (Messages only); `message` is merged into the reply message (Chat) or the reply (Messages); `before` are blocks
-    sent before everything else. `stop` overrides the reason: "end", "tool", "max_tokens", "refusal",
-    "content_filter", "pause_turn", or the provider's own word. `usage` overrides usage fields. A `status` other than
-    200 is an error with `error` as its body (or `text` as its message). `cut_events` / `cut_bytes` end the
-    connection after so many events or bytes; with `stream_error` the stream ends with an error event of that message
-    instead. `delay` and `pace` are the seconds before the first byte and between
-    pieces; `headers` are added to the response.
+    `text`, `thinking` and `calls` make the reply; a call of the provider's own search is executed by the emulator.
+    `blocks` are content blocks (Messages) or items (Responses) sent verbatim between text and calls; `message` is
+    merged into the reply message (Chat) or the reply (Messages, Responses); `before` are blocks sent before everything
+    else. `stop` overrides the reason: "end", "tool", "max_tokens", "refusal", "content_filter", "pause_turn",
+    "failed" (Responses), or the provider's own word. With `changing_call_ids` a client's `tool_search_call` has
+    another call_id in `output_item.added` than in `.done` (Responses; seen in March 2026). `usage` overrides usage
+    fields. A `status` other than 200 is an error with `error` as its body (or `text` as its message). `cut_events` /
+    `cut_bytes` end the connection after so many events or bytes; with `stream_error` the stream ends with an error
+    event of that message instead. `delay` and `pace` are the seconds before the first byte and between pieces;
+    `headers` are added to the response.
     """
 
     text: str = ""
@@ -108,6 +115,7 @@ class Move:
     cut_events: int | None = None
     stream_error: str = ""
     cut_bytes: int | None = None
+    changing_call_ids: bool = False
     delay: float = 0.0
     pace: float = 0.0
 
