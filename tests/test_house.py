@@ -116,6 +116,7 @@ def words(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
 
 
+@pytest.mark.requirement("N20")
 def test_providers_are_named_in_data_dialects_and_emulator_only(repo: Path):
     named = []
     for path in sources(repo, "src/loadpoint"):

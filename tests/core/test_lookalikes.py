@@ -191,3 +191,20 @@ def test_results_that_the_caller_clears_lose_no_rounds(form: Form, which: int):
     talk.user("and on")
     talk.send(Move(text="ok"))
     assert talk.report.prefix.stable
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_two_users_said_alike_is_nobodys_once_their_prompts_have_changed(stream: bool):
+    """Both prompts hold a clock, no id tells the two apart: rather no search than another user's."""
+    form = Form("anthropic.messages", "native", stream)
+    first = form.talk()
+    other = Conversation(form.dialect, first.policy, stream=stream, session=first.session)
+    for talk, user in ((other, "Bob"), (first, "Alice")):
+        talk.extra = {"system": f"You help {user}. It is 10:00."}
+        talk.user("go")
+        talk.send(Move(calls=[search(f"invoice of {user}")]), Move(text="Done."))
+    for talk, user, foreign in ((other, "Bob", "Alice"), (first, "Alice", "Bob")):
+        talk.extra = {"system": f"You help {user}. It is 10:01."}
+        talk.user("again")
+        talk.send(Move(text="ok"))
+        assert f"invoice of {foreign}" not in json.dumps(talk.body)

@@ -67,3 +67,49 @@ def body_of(error: Any) -> Any:
 def turns(*contents: Any) -> list[Json]:
     """Messages of alternating roles, the user's first."""
     return [{"role": "assistant" if at % 2 else "user", "content": content} for at, content in enumerate(contents)]
+
+
+def function(name: str, description: str = "Does it", **extra: Any) -> Json:
+    """A function tool of the Responses API without strictness; `properties` are its parameters."""
+    properties = extra.pop("properties", {})
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": schema,
+        "strict": False,
+        **extra,
+    }
+
+
+def late(name: str, description: str = "Does it", **extra: Any) -> Json:
+    return function(name, description, defer_loading=True, **extra)
+
+
+def namespace(name: str, *members: Json, description: str = "A group") -> Json:
+    return {"type": "namespace", "name": name, "description": description, "tools": list(members)}
+
+
+def client_search(**properties: Any) -> Json:
+    schema = {"type": "object", "properties": properties or {"query": STRING}, "required": list(properties or ["query"])}
+    return {"type": "tool_search", "execution": "client", "description": "Finds tools", "parameters": schema}
+
+
+def made(name: str = "ping", call_id: str = "call_1", **extra: Any) -> Json:
+    return {"type": "function_call", "name": name, "call_id": call_id, "arguments": "{}", **extra}
+
+
+def given(call_id: str = "call_1", output: Any = "ok", **extra: Any) -> Json:
+    return {"type": "function_call_output", "call_id": call_id, "output": output, **extra}
+
+
+def searched(*tools: Json, call_id: str | None = "call_s", execution: str = "client") -> list[Json]:
+    """A search of the Responses API and its output."""
+    call_ = {"type": "tool_search_call", "execution": execution, "call_id": call_id, "arguments": {"query": "x"}}
+    output = {"type": "tool_search_output", "execution": execution, "call_id": call_id, "tools": list(tools)}
+    return [call_, output]
+
+
+def added(*tools: Json, **extra: Any) -> Json:
+    return {"type": "additional_tools", "role": "developer", "tools": list(tools), **extra}

@@ -322,6 +322,7 @@ def test_the_sdks_own_stream_helper_goes_on_after_such_a_call() -> None:
         calls = [call for delta in deltas for call in delta.tool_calls or []]
         if calls:
             arguments = "".join(call.function.arguments or "" for call in calls)
+            assert json.loads(arguments) == {"id": 1}
             call = {"id": calls[0].id, "type": "function", "function": {"name": TOOL, "arguments": arguments}}
             messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
             messages += [{"role": "tool", "tool_call_id": calls[0].id, "content": "exported"}]

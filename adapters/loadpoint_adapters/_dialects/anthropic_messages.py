@@ -51,6 +51,8 @@ class AnthropicMessages:
         for tool in objects(body.get("tools")):
             if str(tool.get("type") or "").startswith(_SEARCH_TOOLS):
                 return "the request brings the provider's own tool search"
+        if len(self.messages(body)) != len(as_list(body.get("messages"))):
+            return "a message is not a JSON object"
         return None
 
     def held(self, body: Json) -> Held | None:

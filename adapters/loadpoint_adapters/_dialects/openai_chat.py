@@ -57,6 +57,8 @@ class OpenAIChat:
             return "n > 1: several choices cannot share one search"
         if body.get("functions"):
             return "legacy `functions` are passed through"
+        if len(self.messages(body)) != len(as_list(body.get("messages"))):
+            return "a message is not a JSON object"
         return None
 
     def held(self, body: Json) -> Held | None:

@@ -9,6 +9,7 @@ from .._json import Json, as_list, as_object, canonical, dumps, parse_object
 from . import _chat_rules, _chat_stream
 from ._answer import Piece, sse
 from ._cache import Bill, Part
+from ._chat_references import brought_by, defers, function_of, is_deferred, references
 from ._count import tokens
 from ._dialect import Asked, Played, Prompt
 from ._ids import Ids
@@ -61,20 +62,25 @@ class Chat:
         body = asked.body
         tools = [tool for tool in map(as_object, as_list(body.get("tools"))) if tool]
         messages = [message for message in map(as_object, as_list(body.get("messages"))) if message]
-        late = [tool for message in messages for tool in map(as_object, as_list(message.get("tools"))) if tool]
+        deferred = {_name(tool): tool for tool in tools if is_deferred(tool)} if defers(asked) else {}
+        tools = [tool for tool in tools if _name(tool) not in deferred]
+        brought = brought_by(messages, deferred)
+        late = [tool for tools_ in brought for tool in tools_]
         parts = [Part("settings", canonical({key: body[key] for key in _SETTINGS if body.get(key) is not None}))]
         parts += [Part("tools", _tool_text(tool)) for tool in tools]
-        parts += _message_parts(messages)
+        parts += _message_parts(messages, brought)
         options = as_object(body.get("prompt_cache_options")) or {}
         shown = tuple(item for item in map(_shown, [*tools, *late]) if item is not None)
+        loaded = tuple(dict.fromkeys(tool.name for tool in map(_shown, late) if tool is not None))
         choice, allowed = _choice(body)
         return Prompt(
             parts=parts,
             shown=shown,
-            loaded=tuple(tool.name for tool in map(_shown, late) if tool is not None),
+            deferred=tuple(name for name in deferred if name not in loaded),
+            loaded=loaded,
             history=_history(messages),
             texts=_texts(messages),
-            choice=choice if tools or late else "none",
+            choice=choice if shown else "none",
             allowed=allowed,
             scope=(str(body.get("prompt_cache_key") or ""),),
             explicit_only=options.get("mode") == "explicit",
@@ -124,13 +130,13 @@ def text_of(content: Any) -> str:
     return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
 
 
-def function_of(tool: Json) -> Json:
-    """The function of a tool entry (empty for other kinds)."""
-    return as_object(tool.get("function")) or as_object(tool.get("custom")) or {}
+def _name(tool: Json) -> str:
+    return str(function_of(tool).get("name"))
 
 
 def _tool_text(tool: Json) -> str:
-    return dumps(function_of(tool) or tool)
+    function = {key: value for key, value in function_of(tool).items() if key != "defer_loading"}
+    return dumps(function or tool)
 
 
 def _shown(tool: Json) -> Shown | None:
@@ -141,7 +147,7 @@ def _shown(tool: Json) -> Shown | None:
     return Shown(name, str(function.get("description") or ""), as_object(function.get("parameters")) or {})
 
 
-def _message_parts(messages: Sequence[Json]) -> list[Part]:
+def _message_parts(messages: Sequence[Json], brought: Sequence[Sequence[Json]]) -> list[Part]:
     """One part per message. Equal content in another shape (text or one text part, key order) is the same part."""
     parts: list[Part] = []
     leading = True
@@ -153,18 +159,18 @@ def _message_parts(messages: Sequence[Json]) -> list[Part]:
         if leading and following not in ("system", "developer"):
             eligible = True
         segment = "system" if leading else "messages"
-        parts.append(Part(segment, _message_text(message), _marker(message), eligible))
+        parts.append(Part(segment, _message_text(message, brought[at]), _marker(message), eligible))
     return parts
 
 
-def _message_text(message: Json) -> str:
+def _message_text(message: Json, brought: Sequence[Json]) -> str:
     plain = {key: value for key, value in message.items() if value is not None and key not in ("content", "tools")}
     content = message.get("content")
     body = text_of(content)
     if not isinstance(content, str):
         other = [part for part in map(as_object, as_list(content)) if part and part.get("type") != "text"]
         body += "".join(canonical(part) for part in other)
-    late = "".join(_tool_text(tool) for tool in map(as_object, as_list(message.get("tools"))) if tool)
+    late = "".join(_tool_text(tool) for tool in brought)
     return canonical(plain) + body + late
 
 
@@ -177,11 +183,7 @@ def _marker(message: Json) -> str | None:
 
 
 def _history(messages: Sequence[Json]) -> tuple[Called, ...]:
-    results = {
-        str(message.get("tool_call_id")): text_of(message.get("content"))
-        for message in messages
-        if message.get("role") == "tool"
-    }
+    results = {str(message.get("tool_call_id")): message for message in messages if message.get("role") == "tool"}
     last_user = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     history: list[Called] = []
     for at, message in enumerate(messages):
@@ -189,9 +191,10 @@ def _history(messages: Sequence[Json]) -> tuple[Called, ...]:
             function = as_object((call or {}).get("function")) or {}
             id_ = str((call or {}).get("id"))
             arguments = parse_object(str(function.get("arguments") or "")) or {}
-            history.append(
-                Called(str(function.get("name")), id_, arguments, results.get(id_), False, (), at > last_user)
-            )
+            result = results.get(id_)
+            text = None if result is None else text_of(result.get("content"))
+            found = () if result is None else tuple(references(result))
+            history.append(Called(str(function.get("name")), id_, arguments, text, False, found, at > last_user))
     return tuple(history)
 
 

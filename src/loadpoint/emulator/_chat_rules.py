@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object
+from ._chat_references import defers, references
 from ._dialect import Asked
 from ._rules import Broken, RuleBook, broken
 
@@ -20,7 +21,7 @@ def check(asked: Asked) -> Iterator[Broken]:
     body, book = asked.body, asked.book
     yield from _parameters(body, book)
     tools = as_list(body.get("tools"))
-    yield from _tools(tools, "tools" in body, asked.model, book)
+    yield from _tools(tools, asked)
     messages = as_list(body.get("messages"))
     late = [as_list((as_object(message) or {}).get("tools")) for message in messages]
     yield from _choice(body, [tool for group in (tools, *late) for tool in group])
@@ -43,8 +44,9 @@ def _parameters(body: Json, book: RuleBook) -> Iterator[Broken]:
         yield broken("chat.stream_options")
 
 
-def _tools(tools: Sequence[Any], given: bool, model: str, book: RuleBook) -> Iterator[Broken]:
-    if given and not tools:
+def _tools(tools: Sequence[Any], asked: Asked) -> Iterator[Broken]:
+    book = asked.book
+    if "tools" in asked.body and not tools:
         yield broken("chat.tools_empty")
     limit = book.value("chat.too_many_tools", "limit")
     if len(tools) > limit:
@@ -52,32 +54,33 @@ def _tools(tools: Sequence[Any], given: bool, model: str, book: RuleBook) -> Ite
     names: set[str] = set()
     for at, entry in enumerate(tools):
         tool = as_object(entry) or {}
-        yield from _tool(at, tool, model, book)
+        yield from _tool(at, tool, asked)
         name = str((as_object(tool.get(str(tool.get("type")))) or {}).get("name"))
         if name in names:
             yield broken("chat.tool_names_unique", name=name)
         names.add(name)
 
 
-def _tool(at: int, tool: Json, model: str, book: RuleBook) -> Iterator[Broken]:
-    kind = tool.get("type")
+def _tool(at: int, tool: Json, asked: Asked) -> Iterator[Broken]:
+    kind, book = tool.get("type"), asked.book
+    extra = ("defer_loading",) if defers(asked) else ()
     if kind not in ("function", "custom"):
         yield broken("chat.tool_type", at=at, type=kind)
         return
     for name in tool:
-        if name not in book.value("chat.unknown_tool_field", "tool"):
+        if name not in (*book.value("chat.unknown_tool_field", "tool"), *extra):
             yield broken("chat.unknown_tool_field", at=at, name=name)
     function = as_object(tool.get(kind))
     if function is None:
         yield broken("chat.tool_shape", at=at, name=kind)
         return
     for name in function:
-        if name not in book.value("chat.unknown_tool_field", kind):
+        if name not in (*book.value("chat.unknown_tool_field", kind), *extra):
             yield broken("chat.unknown_tool_field", at=at, name=f"{kind}.{name}")
     if not isinstance(function.get("name"), str):
         yield broken("chat.tool_shape", at=at, name=f"{kind}.name")
         return
-    yield from _words(at, function, model, book)
+    yield from _words(at, function, asked.model, book)
     yield from _schema(at, function["name"], function)
 
 
@@ -88,6 +91,9 @@ def _words(at: int, function: Json, model: str, book: RuleBook) -> Iterator[Brok
         yield broken("chat.tool_name_pattern", at=at)
     if len(name) > book.value("chat.tool_name_length", "limit"):
         yield broken("chat.tool_name_length", at=at, length=len(name))
+    kimi = book["chat.kimi_tool_name"]
+    if kimi.applies_to(model) and not re.fullmatch(kimi.values["pattern"], name):
+        yield broken(kimi.id, at=at)
     description = str(function.get("description") or "")
     rule = book["chat.tool_description_length"]
     if rule.applies_to(model) and len(description) > rule.values["limit"]:
@@ -160,16 +166,32 @@ def _message(at: int, message: Json, asked: Asked, book: RuleBook) -> Iterator[B
         if "content" in message or not message["tools"]:
             yield broken("chat.system_tools", at=at)
         return
+    yield from _content(at, role, message, asked)
+    if "tool_calls" in message and message["tool_calls"] is not None:
+        yield from _calls(at, as_list(message["tool_calls"]), book)
+
+
+def _content(at: int, role: str, message: Json, asked: Asked) -> Iterator[Broken]:
+    book = asked.book
     content = message.get("content")
     if content is None and not (role == "assistant" and (message.get("tool_calls") or message.get("refusal"))):
         yield broken("chat.content_missing", at=at)
-    supported = book["chat.content_part"].values.get(role, ())
+    supported = [*book["chat.content_part"].values.get(role, ())]
+    if role == "tool" and defers(asked):
+        supported.append("tool_reference")
+        yield from _references(message, asked)
     for part, item in enumerate(as_list(content)):
         kind = (as_object(item) or {}).get("type")
         if kind not in supported:
             yield broken("chat.content_part", at=at, part=part, type=kind, supported=", ".join(map(repr, supported)))
-    if "tool_calls" in message and message["tool_calls"] is not None:
-        yield from _calls(at, as_list(message["tool_calls"]), book)
+
+
+def _references(message: Json, asked: Asked) -> Iterator[Broken]:
+    """Where a host takes references to deferred tools, they name tools of the request."""
+    known = {_name(tool) for tool in as_list(asked.body.get("tools"))}
+    for name in references(message):
+        if name not in known:
+            yield broken("chat.reference_unknown", name=name)
 
 
 def _calls(at: int, calls: Sequence[Any], book: RuleBook) -> Iterator[Broken]:

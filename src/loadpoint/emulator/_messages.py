@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._json import Json, as_list, as_object
+from .._json import Json, as_list, as_object, objects
 from . import _messages_prompt, _messages_rules, _messages_stream, _threads
 from ._answer import Piece, sse
 from ._cache import Bill
 from ._count import tokens
 from ._dialect import Asked, Played, Prompt
+from ._hosted_search import search
 from ._ids import Ids
+from ._messages_prompt import is_search_tool
 from ._rules import Broken, Violation
 from ._script import Move
 from ._signature import sign
@@ -90,7 +92,7 @@ class Messages:
     def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """A message, and the events that stream it."""
         content, raw = _content(asked, move)
-        stop = move.stop or ("refusal" if move.refusal else "tool" if move.calls else "end")
+        stop = move.stop or ("refusal" if move.refusal else "tool" if raw else "end")
         stop = _STOPS.get(stop, stop)
         out = tokens(move.text) + tokens(move.thinking) + sum(tokens(text) for text in raw.values()) + 1
         billed = _passes(asked.body, content, bill)
@@ -126,13 +128,27 @@ def _content(asked: Asked, move: Move) -> tuple[list[Json], dict[int, str]]:
         content.append({"type": "text", "text": text})
     content += [dict(block) for block in move.blocks]
     raw: dict[int, str] = {}
+    hosted = {str(tool.get("name")) for tool in objects(asked.body.get("tools")) if is_search_tool(tool)}
     for name, arguments, *own in move.calls:
+        if name in hosted:
+            content += _searched(asked, name, _input(arguments), own[0] if own else None)
+            continue
         raw[len(content)] = arguments if isinstance(arguments, str) else _spaced(arguments)
         id_ = own[0] if own else asked.ids.make("toolu_", 24, "01")
         content.append(
             {"type": "tool_use", "id": id_, "name": name, "input": _input(arguments), "caller": {"type": "direct"}}
         )
     return content, raw
+
+
+def _searched(asked: Asked, name: str, wanted: Json, id_: str | None) -> list[Json]:
+    """The call of a search that the service runs itself, and what it finds."""
+    id_ = id_ or asked.ids.make("srvtoolu_", 24, "01")
+    found = search(name, wanted, objects(asked.body.get("tools")))
+    return [
+        {"type": "server_tool_use", "id": id_, "name": name, "input": wanted, "caller": {"type": "direct"}},
+        {"type": "tool_search_tool_result", "tool_use_id": id_, "content": found},
+    ]
 
 
 def _passes(body: Json, content: list[Json], bill: Bill) -> Bill:

@@ -1,4 +1,4 @@
-"""What the dialect `anthropic.messages` rejects about system messages in a conversation, and the tool changes in them."""
+"""What the dialect `anthropic.messages` rejects about system messages in a conversation, and their tool changes."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ class _Reading:
     parts: list[Part] = field(default_factory=list[Part])
     loaded: dict[str, Shown] = field(default_factory=dict[str, Shown])
     removed: set[str] = field(default_factory=set[str])
+    defined: dict[str, Json] = field(default_factory=dict[str, Json])
 
 
 def prompt(body: Json) -> Prompt:
@@ -32,7 +33,8 @@ def prompt(body: Json) -> Prompt:
     resident = [tool for tool in tools if tool.get("defer_loading") is not True]
     messages = [message for message in map(as_object, as_list(body.get("messages"))) if message]
     reading = _Reading()
-    parts = [Part("tools", _definition(tool), marker(tool)) for tool in resident]
+    parts = [] if resident else _first_definition(messages)
+    parts += [Part("tools", _definition(tool), marker(tool)) for tool in resident]
     parts += [Part("system", str(block.get("text")), marker(block)) for block in blocks_of(body.get("system"))]
     parts.append(Part("settings", _settings(body, messages)))
     for message in messages:
@@ -132,10 +134,13 @@ def _block_part(role: str, block: Json, declared: Mapping[str, Json], reading: _
     if kind == "tool_result" and isinstance(kept.get("content"), str):
         kept["content"] = blocks_of(kept["content"])
     text = f"{role}:{dumps(kept)}"
-    for name, tool in _loads(kind, block, declared):
+    for name, tool in _loads(kind, block, {**declared, **reading.defined}):
         text += _definition(tool)
         reading.loaded[name] = _shown(tool)
         reading.removed.discard(name)
+    if changed.get("type") == "tool_definition":
+        defined = as_object(changed.get("definition")) or {}
+        reading.defined[str(defined.get("name"))] = defined
     if kind == "tool_removal":
         reading.removed.add(str((as_object(block.get("tool")) or {}).get("name")))
     run = kind if kind in ("tool_use", "tool_result") else None
@@ -155,6 +160,15 @@ def _loads(kind: str, block: Json, declared: Mapping[str, Json]) -> Iterator[tup
         tool = as_object(added.get("definition")) or declared.get(str(added.get("name")))
         if tool is not None:
             yield str(tool.get("name")), tool
+
+
+def _first_definition(messages: Sequence[Json]) -> list[Part]:
+    """What changes at the very start when the first tool is defined by value and no tool is resident: a full miss."""
+    for message in messages:
+        for block in blocks_of(message.get("content")):
+            if block.get("type") == "tool_addition" and (as_object(block.get("tool")) or {}).get("definition"):
+                return [Part("settings", "tools")]
+    return []
 
 
 def _automatic(body: Json, parts: list[Part]) -> list[Part]:
