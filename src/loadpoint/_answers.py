@@ -30,7 +30,6 @@ class Answers:
     policy: Policy
     registry: Registry
     loader: str
-    native: bool
     loaded: Callable[[], Collection[str]]
     allowed: Collection[str] | None
     gone: Collection[str]
@@ -88,8 +87,7 @@ class Answers:
             return Outcome("The search failed. Try again with other words.", failed=True), ()
         hits = tuple(match.name for match in found.matches)
         self.searches.append(Search(found.query, hits, found.no_match))
-        # References carry no text beside them: what was found and is callable already is said in words instead.
-        return Outcome(found.as_text(), found.added if self.native else ()), found.added
+        return Outcome(found.as_text(), found.added, self.registry.definitions(found.added)), found.added
 
     def _found(self, query: LoaderQuery, added: Collection[str]) -> Answer:
         return answer(

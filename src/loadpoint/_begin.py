@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,10 @@ from ._dialect import Dialect, Held
 from ._engine import Call
 from ._json import Json, digest
 from ._ledger import InProcessLedger, Record, State
-from ._loaded import evidence
+from ._loaded import Evidence, evidence
 from ._loader import loader_description, loader_schema
 from ._passing import Passing
-from ._plan import Plan, Request
+from ._plan import ALLOWED, NAMED, Plan, Request
 from ._policy import Policy
 from ._registry import Registry, build
 from ._replay import Replayer, Transcript, group_level, record_keys
@@ -69,7 +70,8 @@ class Beginning:
         return self._planned(registry, held)
 
     def _planned(self, registry: Registry, held: Held | None) -> Call | Passing | None:
-        replayer = self.session.replayer(self.dialect, self.scope, self.dialect.system(self.request.body))
+        system = self.dialect.system(self.request.body)
+        replayer = self.session.replayer(self.dialect, self.scope, system, registry)
         messages = self.dialect.messages(self.request.body)
         transcript = replayer.replay(messages, loader=registry.loader)
         state = _state(transcript)
@@ -83,9 +85,10 @@ class Beginning:
             return self._as_it_came(reason, registry)
         if chosen.strategy == "eager":
             return self._eager(registry, transcript, chosen)
-        native = chosen.strategy == "native"
-        if transcript.turns and native != (state is not None and state.strategy == "native"):
-            transcript = replayer.replay(messages, loader=registry.loader, native=native)
+        writes = self.dialect.at(chosen.load_point)
+        known = self.dialect.at(state.load_point if state else None)
+        if transcript.turns and writes.load_point != known.load_point:
+            transcript = replayer.replay(messages, loader=registry.loader, writes=writes)
         return self._driven(self._plan(registry, transcript, chosen, threaded=held is not None), self.request)
 
     def _driven(self, plan: Plan, request: Request) -> Call | Passing:
@@ -120,19 +123,30 @@ class Beginning:
             resident_count=len(registry.residents),
             context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
             renders=self.dialect.renders,
+            refused=self._unnameable(registry, proofs),
         )
+
+    def _unnameable(self, registry: Registry, proofs: Sequence[Evidence]) -> list[str]:
+        """The load points whose tools this request's `tool_choice` could not name."""
+        choice = self.dialect.choice(self.request.body)
+        loaded = {proof.name for proof in proofs if registry.is_deferred(proof.name)}
+        if choice.mode not in (ALLOWED, NAMED) or (choice.mode == NAMED and not loaded & set(choice.names)):
+            return []
+        return [point.name for point in self.able.points if choice.mode not in point.choosable]
 
     def _plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
         known = _state(transcript)
+        dialect = self.dialect.at(chosen.load_point)
         if known is not None and (known.strategy == "eager" or known.loader in registry.by_name):
             known = None
+        if known is not None and not dialect.by_reference and known.load_point != chosen.load_point:
+            known = None  # another loader, and other tools in the list
         text = known.catalog if known else self._catalog(registry)
         point = self.able.point(chosen.load_point)
         composer = Composer(
-            self.dialect,
+            dialect,
             registry,
-            self._loader(registry, known, text),
-            native=chosen.strategy == "native",
+            self._loader(dialect, registry, known, text),
             declare_all=threaded or (point is not None and point.declare == "all"),
         )
         choice = self.dialect.choice(self.request.body)
@@ -140,7 +154,7 @@ class Beginning:
         own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
         return Plan(
             policy=self.policy,
-            dialect=self.dialect,
+            dialect=dialect,
             registry=registry,
             composer=composer,
             transcript=transcript,
@@ -154,7 +168,7 @@ class Beginning:
             warnings=[*registry.warnings, *self._warnings(registry, transcript)],
             scope=self.scope,
             body=self.request.body,
-            betas=point.betas if point else (),
+            point=point,
             threaded=threaded,
             binds_thinking=self.able.binds_thinking and own,
             voided=self._voided(transcript),
@@ -195,12 +209,12 @@ class Beginning:
             text = registry.catalog(budget)
         return text
 
-    def _loader(self, registry: Registry, known: State | None, text: str) -> Json:
+    def _loader(self, dialect: Dialect, registry: Registry, known: State | None, text: str) -> Json:
         for tool in known.tools if known else ():
-            if known is not None and self.dialect.tool_name(tool) == known.loader:
-                return self.dialect.definition(tool, deferred=False)
+            if known is not None and dialect.tool_name(tool) == known.loader:
+                return dialect.definition(tool, deferred=False)
         listed = text if self.policy.catalog == "tool" else ""
-        return self.dialect.loader(registry.loader, loader_description(listed), loader_schema())
+        return dialect.loader(registry.loader, loader_description(listed), loader_schema())
 
     # -- conversations that the server holds ---------------------------------------------------------------------
 
@@ -213,10 +227,12 @@ class Beginning:
         registry = build(self.dialect, state.tools, self.policy, skip=state.loader)
         chosen = Chosen(state.strategy, state.load_point, state.reason)
         given = self.dialect.messages(self.request.body)
-        messages = [*self.dialect.join(record.pending, given[0] if given else None), *given[1:]]
+        writes = self.dialect.at(state.load_point)
+        messages = writes.join(record.pending, given)
         nothing = InProcessLedger()
         replayer = Replayer(self.dialect, self.session.reader(self.dialect), nothing, self.scope)
-        transcript = replayer.replay(messages, loader=state.loader, native=True)
+        replayer.define = registry.definitions
+        transcript = replayer.replay(messages, loader=state.loader, writes=writes)
         transcript.record, transcript.exact, transcript.turns = record, True, 1
         transcript.system = state.system  # the server holds it
         body = self.dialect.continued(self.request.body, record.reply_id, transcript.messages)
@@ -243,8 +259,7 @@ class Beginning:
 
         def remember(_: Passing, reply: Json) -> None:
             state = State("eager", None, chosen.reason, "", "", (), (), (), transcript.system)
-            view = self.dialect.view(self.dialect.assistant(reply, ()))
-            views = [*transcript.prefill_views, view]
+            views = [*transcript.prefill_views, *map(self.dialect.view, self.dialect.assistant(reply, ()))]
             level = group_level(views)
             record = Record(digest(transcript.chain, level), transcript.sent_before, (), (), state)
             for key in record_keys(self.scope, transcript, views, level):

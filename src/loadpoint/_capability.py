@@ -21,6 +21,7 @@ from . import _models
 
 _SAFE = ("resend", "eager")
 _NATIVE = ("native", "resend", "eager")
+_MODES = ("named", "allowed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,16 @@ class LoadPoint:
 
     `declare`: `on_load` (a deferred tool is declared from the request on that first refers to it) or `all` (every
     request declares every one); "" where the form carries definitions by value. `betas`: header tokens that it needs.
-    `by_choice`: never taken by `auto`. `refused`, `undeclared`: patterns of error messages, see the methods.
+    `by_choice`: never taken by `auto`. `choosable`: by which modes of `tool_choice` a request can name the loader and
+    what it loaded (`named`: one tool, `allowed`: a list of allowed ones). `refused`, `undeclared`: patterns of error
+    messages, see the methods.
     """
 
     name: str
     declare: str = ""
     betas: tuple[str, ...] = ()
     by_choice: bool = False
+    choosable: tuple[str, ...] = _MODES
     refused: tuple[str, ...] = ()
     undeclared: tuple[str, ...] = ()
     source: str = ""
@@ -174,6 +178,7 @@ def _points(model: _models.Model | None, dialect: str, place: str) -> tuple[Load
                 declare=row.get("declare", form.get("declare", "")),
                 betas=tuple(row.get("betas", ())),
                 by_choice=row.get("by_choice", form.get("by_choice", False)),
+                choosable=tuple(row.get("choosable", form.get("choosable", _MODES))),
                 refused=(*form.get("refused", ()), *(index["beta_refused"] if row.get("betas") else ())),
                 undeclared=tuple(form.get("undeclared", ())),
                 source=row["source"],

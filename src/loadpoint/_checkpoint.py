@@ -12,9 +12,10 @@ from ._json import Json
 if TYPE_CHECKING:
     from ._replay import Transcript
 
-Key: TypeAlias = "tuple[str, str, bool | None]"
-"""The scope with the system prompt, the loader's name, and whether results take references: all that a replay depends
-on but its messages."""
+FROM_RECORDS = "?"
+Key: TypeAlias = "tuple[str, str, str]"
+"""The scope with the system prompt, the loader's name, and the load point that is written ("" for none, or
+`FROM_RECORDS`): all that a replay depends on but its messages."""
 
 _CONVERSATIONS = 64
 _TOKENS = 4_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ._dialect import Dialect
+from ._dialect import Dialect, View
 from ._json import Json, canonical, digest
 from ._ledger._record import State
 from ._loaded import Evidence
@@ -28,13 +28,14 @@ class Composed:
 class Composer:
     """Builds tool lists for one conversation."""
 
-    def __init__(self, dialect: Dialect, registry: Registry, loader: Json, *, native: bool, declare_all: bool) -> None:
+    def __init__(self, dialect: Dialect, registry: Registry, loader: Json, *, declare_all: bool) -> None:
         self.dialect = dialect
         self.registry = registry
         self.loader = loader
         self.loader_name = dialect.tool_name(loader) or ""
-        self.native = native
-        self.declare_all = declare_all
+        self.native = dialect.load_point is not None
+        self.declares = self.native and dialect.by_reference
+        self.declare_all = declare_all and self.declares
 
     def compose(
         self,
@@ -58,21 +59,40 @@ class Composer:
         for entry in self.registry.residents:
             if entry.name not in shown:
                 shown[entry.name] = entry.definition
+        placed = [proof.name for proof in proofs if proof.placed]
+        placed = [proof.name for proof in proofs if proof.placed]
         for name in forced:
-            self._show(name, shown, declared, state)
+            if self.declares or not self.native or name not in placed:
+                self._show(name, shown, declared, state)
         for proof in proofs:
             if not (self.native and proof.placed):
                 self._show(proof.name, shown, declared, state)
-            elif proof.name not in shown and proof.name not in declared:
-                declared[proof.name] = self._definition(proof.name, state, deferred=True)
-        everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
-        for name in [*(referenced if self.native else ()), *everything]:
-            if name not in shown and name not in declared:
-                declared[name] = self._definition(name, state, deferred=True)
-        placed = {proof.name for proof in proofs if proof.placed}
-        callable_now = [*shown, *(name for name in declared if name in placed)]
+        if self.declares:
+            everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
+            for name in [*placed, *referenced, *everything]:
+                if name not in shown and name not in declared:
+                    declared[name] = self._definition(name, state, deferred=True)
+        # What is loaded by value stands in the transcript alone.
+        there: Collection[str] = declared if self.declares else placed if self.native else ()
+        callable_now = [*shown, *(name for name in there if name in placed and name not in shown)]
         tools = [*self._marked(shown), *declared.values()]
         return Composed(tools, list(declared), callable_now, changed)
+
+    def stale(self, views: Iterable[View], state: State | None = None) -> list[str]:
+        """The tools whose definition in the transcript is no longer the caller's: they have to be loaded again.
+
+        `state` adds what was loaded in a transcript that the server holds.
+        """
+        if self.dialect.by_reference:
+            return []
+        last: dict[str, Json] = {}
+        for wire in state.definitions if state else ():
+            last[self.dialect.tool_name(wire) or ""] = wire
+        for view in views:
+            for result in view.results:
+                last.update(zip(result.names, result.tools, strict=False))
+        known = self.registry.by_name
+        return [name for name, wire in last.items() if name in known and self.dialect.tool(wire) != known[name].tool]
 
     def _continue(self, state: State, shown: dict[str, Json], declared: dict[str, Json], changed: list[str]) -> None:
         residents = {entry.name for entry in self.registry.residents}

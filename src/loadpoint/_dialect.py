@@ -7,112 +7,28 @@ that every decision is taken once, for all dialects.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ._json import Json, canonical, parse_object
+from ._json import Json
 from ._sse import Event
 from ._tool import Tool
 from ._usage import UsageFields
+from ._views import CallView, Choice, Held, Outcome, ReplyView, ResultView, Shown, View
 
-
-@dataclass(frozen=True, slots=True)
-class CallView:
-    """A tool call: its id, the tool's name, and its arguments as they stand on the wire (JSON string or object)."""
-
-    id: str
-    name: str
-    arguments: str | Json
-
-
-@dataclass(frozen=True, slots=True)
-class ResultView:
-    """A tool result: whose call it answers, its joined text, whether it failed, and the tool names it references."""
-
-    call_id: str
-    text: str
-    failed: bool = False
-    names: tuple[str, ...] = ()
-    search: bool = False
-    """True where the wire form itself says that this is the result of a tool search (so `names` are evidence)."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A message as the core sees it: `role` is assistant, user, tool or system."""
-
-    role: str
-    text: str = ""
-    calls: tuple[CallView, ...] = ()
-    results: tuple[ResultView, ...] = ()
-
-    def level(self, *, told: bool = True) -> str:
-        """Role, text, ids, names, parsed arguments and result text, in canonical JSON: equal for all echo styles.
-
-        Without `told` the text of results is left out.
-        """
-        # Sorted: a call that was held in a stream is shown after the ones that were not.
-        calls = sorted(canonical([call.id, call.name, _level_arguments(call.arguments)]) for call in self.calls)
-        own = [result for result in self.results if not result.search]
-        results = [[result.call_id, result.text.strip() if told else ""] for result in own]
-        return canonical([self.role, self.text.strip(), calls, results])
-
-
-def _level_arguments(arguments: str | Json) -> Any:
-    if not isinstance(arguments, str):
-        return arguments
-    parsed = parse_object(arguments) if arguments.strip() else {}
-    return arguments if parsed is None else parsed
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """`tool_choice`: mode is auto, none, required, named or allowed; `names` for named and allowed.
-
-    `required` also says whether an allowed list demands a call.
-    """
-
-    mode: str = "auto"
-    names: tuple[str, ...] = ()
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyView:
-    """A reply: its calls in order, the provider's reason to end, and whether that reason ends the logical call.
-
-    `cut` is True for a reply that stopped early (length, refusal, filter, pause): it is the last round in any case.
-    """
-
-    id: str
-    text: str
-    calls: tuple[CallView, ...]
-    cut: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Our answer to a call: a text, or references to tools that the provider expands; `failed` for an error."""
-
-    text: str
-    names: tuple[str, ...] = ()
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A search of ours that the caller sees as the provider's own: the call at position `at`, and what it found."""
-
-    at: int
-    call: CallView
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A server-held conversation: the id of the reply that this request continues (None: it starts one)."""
-
-    previous: str | None
+__all__ = (
+    "CallView",
+    "Choice",
+    "Decider",
+    "Dialect",
+    "Held",
+    "Outcome",
+    "ReplyView",
+    "ResultView",
+    "RoundReader",
+    "Shown",
+    "StreamMerger",
+    "View",
+)
 
 
 class Decider(Protocol):
@@ -184,6 +100,16 @@ class Dialect(Protocol):
     """The load points that this dialect can write."""
     lists_iterations: bool
     """Whether usage objects have a typed list of sampling passes, in which the rounds of a merged reply stand."""
+    load_point: str | None
+    """The load point that this variant writes; None where loaded tools stand in the list of tools."""
+    by_reference: bool
+    """Whether a load names tools that `tools` declares; otherwise it carries their definitions by value."""
+    server_keeps_tools: bool
+    """Whether a continued server-held conversation takes its tools from the server, not from the request."""
+
+    def at(self, load_point: str | None) -> Dialect:
+        """The variant that writes this load point; the same for one that it cannot write."""
+        ...
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         """`create`, `count`, `batch`, or None for a request that is not of this dialect."""
@@ -195,6 +121,10 @@ class Dialect(Protocol):
 
     def held(self, body: Json) -> Held | None:
         """The server-held conversation of this request, if it is one."""
+        ...
+
+    def continues(self, body: Json) -> bool:
+        """Whether a later request can continue the reply to this one by its id."""
         ...
 
     def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
@@ -281,20 +211,27 @@ class Dialect(Protocol):
         """The message as the core sees it; never raises for a malformed one."""
         ...
 
-    def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
-        """A caller's message as it is sent: search items of a foreign form are turned into what this request takes."""
+    def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
+        """A message as it is sent: search items of a foreign form are turned into what this variant writes.
+
+        `ours`: it comes from our record and not from the caller, so that what it loads was loaded by us.
+        """
         ...
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
         """A restored turn without our results at its end, and those results: they go with the caller's own (`join`)."""
         ...
 
-    def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
-        """A copy of the message in which the result for `call_id` is `outcome`."""
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
+        """The message with `outcome` as the result for `call_id`, and the message that loads its tools, if one does."""
         ...
 
-    def rebuilt(self, message: Json) -> Json:
-        """An assistant message that stands for several rounds whose record is lost, as it is sent."""
+    def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
+        """The messages of an assistant turn that stands for several rounds whose record is lost, as they are sent."""
+        ...
+
+    def settled(self, body: Json) -> Json:
+        """A whole request with what its calls have to say of where their tools stand; the same object if they do."""
         ...
 
     def thought(self, messages: Sequence[Json]) -> bool:
@@ -325,16 +262,23 @@ class Dialect(Protocol):
         """The reply as the core sees it; None for a shape it does not know."""
         ...
 
-    def assistant(self, reply: Json, cut: Collection[int]) -> Json:
-        """The reply as a history message, without the calls whose positions are in `cut`."""
+    def assistant(self, reply: Json, cut: Collection[int]) -> list[Json]:
+        """The reply as history messages, without the calls whose positions are in `cut`."""
         ...
 
-    def result(self, call: CallView, outcome: Outcome) -> Json:
+    def visible(self, reply: Json, body: Json) -> Json:
+        """The reply without what only our form of `body` has put there; the same object where there is nothing."""
+        ...
+
+    def result(self, call: CallView, outcome: Outcome) -> list[Json]:
         """Our result for a call, in the form that `join` takes."""
         ...
 
-    def join(self, results: Sequence[Json], message: Json | None) -> list[Json]:
-        """Our results followed by the caller's next message, as messages of this API."""
+    def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
+        """Our results and the caller's messages up to the next assistant turn, each in its place.
+
+        A load that is a message of its own stands behind all results.
+        """
         ...
 
     def merge(
@@ -343,10 +287,11 @@ class Dialect(Protocol):
         hidden: Sequence[Collection[int]],
         usage: Json,
         *,
+        body: Json,
         last_text: bool,
         shown: Sequence[Sequence[Shown]] = (),
     ) -> Json:
-        """The visible reply: all rounds as one, without the calls at the `hidden` positions of each round.
+        """The visible reply to `body`: all rounds as one, without the calls at the `hidden` positions of each round.
 
         `shown` are, per round, the searches to show as the provider's own, where the API has items for them.
         """

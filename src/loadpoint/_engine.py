@@ -17,7 +17,7 @@ from ._json import Json, digest, well_formed
 from ._ledger._record import Record, State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
-from ._plan import Plan, Request, Step
+from ._plan import ALLOWED, Plan, Request, Step
 from ._prefix import tools_changed
 from ._replay import group_level, record_keys
 from ._report import CallReport, Round
@@ -51,6 +51,7 @@ class Call:
         self.shown: list[tuple[Shown, ...]] = []
         self.discovery = self.policy.discovery
         self.turn: list[Json] = []
+        self.news: list[Json] = []
         self.pending: tuple[Json, ...] = ()
         self.added: list[str] = []
         self.visible_id: str | None = None
@@ -66,7 +67,6 @@ class Call:
             self.policy,
             plan.registry,
             plan.composer.loader_name,
-            plan.strategy == "native",
             lambda: self.composed.callable,
             plan.choice.names if plan.choice.mode == "allowed" else None,
             self._gone(),
@@ -90,7 +90,9 @@ class Call:
         proofs = evidence(plan.transcript.views, is_deferred=self._known, loaders=loaders)
         known = {proof.name for proof in proofs}
         held = [Evidence(name, 0, "search", True) for name in plan.held_loaded if name not in known]
-        return [*held, *proofs]
+        stale = plan.composer.stale(plan.transcript.views, plan.state if plan.held_loaded else None)
+        plan.warnings += [f"the definition of {name} has changed" for name in stale]
+        return [proof for proof in (*held, *proofs) if proof.name not in stale]
 
     def _compose(self, state: State | None) -> Composed:
         referenced = [n for view in self.plan.transcript.views for result in view.results for n in result.names]
@@ -101,8 +103,12 @@ class Call:
 
     def _gone(self) -> frozenset[str]:
         """Tools that stand in the request because they once were loaded, but that the caller no longer has."""
+        plan = self.plan
         names = {self.dialect.tool_name(tool) or "" for tool in self.composed.tools}
-        return frozenset(names - {*self.plan.registry.by_name, self.plan.composer.loader_name, ""})
+        if not self.dialect.by_reference and plan.state is not None:
+            # What is loaded by value may also be the caller's own: ours is what was sent with a record.
+            names |= {self.dialect.tool_name(tool) or "" for tool in plan.state.definitions} & set(plan.state.loaded)
+        return frozenset(names - {*plan.registry.by_name, plan.composer.loader_name, ""})
 
     def _voids_thinking(self) -> bool:
         """Whether thinking of this conversation stands behind another prompt than the one that it was made for.
@@ -130,11 +136,11 @@ class Call:
     def _body(self) -> Json:
         """The next upstream body: the caller's request with what is sent instead of its messages and tools."""
         plan = self.plan
-        body = self.base
-        if self.turn:
-            body = self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
-        held = plan.threaded and bool(self.turn or plan.held_loaded or not self.dialect.tools(self.request.body))
-        body = self._continued(body) if held else self.dialect.with_tools(body, self.composed.tools)
+        body = self._continued(self.base)
+        resumed = bool(self.turn or plan.held_loaded or not self.dialect.tools(self.request.body))
+        held = plan.threaded and self.dialect.server_keeps_tools and resumed
+        if not held:
+            body = self.dialect.with_tools(body, self.composed.tools)
         if plan.choice.mode == "allowed":
             allowed = [name for name in plan.choice.names if name in self.composed.callable]
             body = self.dialect.with_allowed(body, [*allowed, plan.composer.loader_name])
@@ -142,18 +148,28 @@ class Call:
             self.limited = True
         # Where the application answers the loader, a loader call ends the round like any other.
         if self.limited and self.discovery != "caller":
-            own = [name for name in self.composed.callable if name in self.plan.registry.by_name]
-            body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own)
+            body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, self._own())
         if not held and self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
             body = self.dialect.with_markers(body)
-        return body
+        return self.dialect.settled(body)
+
+    def _own(self) -> list[str]:
+        """The caller's tools that a `tool_choice` can name now."""
+        point = self.plan.point
+        names = self.composed.callable
+        if point is not None and ALLOWED not in point.choosable:
+            sent = {self.dialect.tool_name(tool) for tool in self.composed.tools}
+            names = [name for name in names if name in sent]
+        return [name for name in names if name in self.plan.registry.by_name]
 
     def _continued(self, body: Json) -> Json:
-        if not self.rounds:
+        """The request of the next round: what was sent and the turn so far, or what a server that holds it lacks."""
+        if not self.turn:
             return body
+        if not self.plan.threaded:
+            return self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
         previous = self.dialect.reply(self.rounds[-1])
-        new = self.turn[-1:]
-        return self.dialect.continued(body, previous.id if previous else "", new)
+        return self.dialect.continued(body, previous.id if previous else "", self.news)
 
     @property
     def may_search(self) -> bool:
@@ -222,8 +238,8 @@ class Call:
         self.hidden.append(step.hidden)
         self.shown.append(step.shown if self.discovery == "shown" else ())
         if step.last:
-            self.pending = tuple(well_formed([self.dialect.result(call, outcome) for call, outcome in step.answered]))
-            self.turn.append(self.dialect.assistant(reply, step.hidden if view.cut else ()))
+            self.pending = tuple(self._results(step))
+            self.turn += self.dialect.assistant(reply, step.hidden if view.cut else ())
             self._finish()
             return None
         if self.limited:
@@ -257,8 +273,8 @@ class Call:
         return Step(hidden, tuple(answered), tuple(added), tuple(shown), last)
 
     def _go_on(self, reply: Json, step: Step) -> None:
-        results = well_formed([self.dialect.result(call, outcome) for call, outcome in step.answered])
-        self.turn += [self.dialect.assistant(reply, ()), *self.dialect.join(results, None)]
+        self.news = self.dialect.join(self._results(step), ())
+        self.turn += [*self.dialect.assistant(reply, ()), *self.news]
         known = {proof.name for proof in self.proofs}
         placed = self.plan.strategy == "native"
         turn = self.plan.transcript.turns
@@ -267,6 +283,10 @@ class Call:
         self.added += [proof.name for proof in new]
         self.composed = self._compose(self.state())
         self.body = self._body()
+
+    def _results(self, step: Step) -> list[Json]:
+        made = [self.dialect.result(call, outcome) for call, outcome in step.answered]
+        return well_formed([message for messages in made for message in messages])
 
     def _loop(self) -> RoundLimitError:
         usage = tuple(entry.usage for entry in self.log)
@@ -281,15 +301,29 @@ class Call:
     @property
     def changed(self) -> bool:
         """Whether `result` differs from the reply of the only round."""
-        return len(self.rounds) > 1 or any(self.hidden)
+        if len(self.rounds) > 1 or any(self.hidden):
+            return True
+        return bool(self.rounds) and self._visible is not self.rounds[0]
+
+    @property
+    def _visible(self) -> Json:
+        """The only round's reply, as the caller sees it."""
+        return self.dialect.visible(self.rounds[0], self.request.body)
 
     @property
     def result(self) -> Json:
         """The merged reply."""
-        if self.faulty or not self.changed:
+        if self.faulty:
             return self.rounds[-1]
+        if len(self.rounds) == 1 and not any(self.hidden):
+            return self._visible
         return self.dialect.merge(
-            self.rounds, self.hidden, self.usage, last_text=self.wants_structure, shown=self.shown
+            self.rounds,
+            self.hidden,
+            self.usage,
+            body=self.request.body,
+            last_text=self.wants_structure,
+            shown=self.shown,
         )
 
     @property
@@ -346,7 +380,7 @@ class Call:
     def records(self, result: Json) -> list[tuple[str, Record]]:
         """The records of this call under their keys."""
         transcript = self.plan.transcript
-        views = [*transcript.prefill_views, self.dialect.view(self.dialect.assistant(result, ()))]
+        views = [*transcript.prefill_views, *map(self.dialect.view, self.dialect.assistant(result, ()))]
         level = group_level(views)
         reply = self.dialect.reply(result)
         record = Record(
@@ -359,7 +393,7 @@ class Call:
             context_tokens=self.report.tokens.context,
         )
         out = [(key, record) for key in record_keys(self.plan.scope, transcript, views, level)]
-        if self.plan.threaded:
+        if self.dialect.continues(self.request.body):
             ids = {self.visible_id, record.reply_id} - {None, ""}
             out += [(digest(self.plan.scope, "reply", str(i)), record) for i in sorted(map(str, ids))]
         return out

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ._capability import LoadPoint
 from ._compose import Composer
 from ._dialect import CallView, Choice, Dialect, Outcome, Shown
 from ._json import Json
@@ -15,6 +16,10 @@ from ._replay import Transcript
 
 if TYPE_CHECKING:
     from ._registry import Registry
+
+
+ALLOWED, NAMED = "allowed", "named"
+"""The modes of a `tool_choice` that names tools; a load point says which of them can name what it loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +59,18 @@ class Plan:
     scope: str
     body: Json
     """The caller's body; with a conversation that the server holds, the one that continues it."""
-    betas: tuple[str, ...] = ()
+    point: LoadPoint | None = None
     held_loaded: tuple[str, ...] = ()
     threaded: bool = False
     binds_thinking: bool = False
     """Whether this model voids thinking when what came before it changes, and can be asked to bear that."""
     voided: bool = False
     """Whether thinking in this transcript no longer fits, because the rounds before it are lost."""
+
+    @property
+    def betas(self) -> tuple[str, ...]:
+        """The beta features that the load point needs."""
+        return self.point.betas if self.point else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -105,6 +105,10 @@ class Registry:
         entry = self.by_name.get(name)
         return estimate_bytes(entry.size) if entry else 0
 
+    def definitions(self, names: Iterable[str]) -> tuple[Json, ...]:
+        """The wire definitions of those of these names that are known."""
+        return tuple(self.by_name[name].definition for name in names if name in self.by_name)
+
 
 def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str | None = None) -> Registry:
     """The registry of a request's tools. A tool that cannot be read makes a registry with a `fault`, never an error:
@@ -134,7 +138,12 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
             moved += [tool.name] if tool is not None and deferred else []
         entries.append(
             Entry(
-                name or dumps(wire), tool, definition, digest(canonical(definition)), len(dumps(definition)), deferred
+                name or canonical(definition),
+                tool,
+                definition,
+                digest(canonical(definition)),
+                len(dumps(definition)),
+                deferred,
             )
         )
     twice = _repeated([entry.name for entry in entries])

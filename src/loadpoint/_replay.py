@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ._checkpoint import Checkpoints
+from ._checkpoint import FROM_RECORDS, Checkpoints
 from ._dialect import Dialect, Outcome, View
 from ._json import Json, canonical, digest, dumps, well_formed
 from ._ledger._record import Ledger, Record, State
@@ -132,6 +132,7 @@ class Replayer:
         *,
         system: str = "",
         checkpoints: Checkpoints | None = None,
+        define: Callable[[Collection[str]], tuple[Json, ...]] = lambda _: (),
     ) -> None:
         self.dialect = dialect
         self.reader = reader
@@ -139,13 +140,15 @@ class Replayer:
         self.scope = scope
         self.system = digest(system)
         self.checkpoints = checkpoints
+        self.define = define
 
-    def replay(self, messages: Sequence[Json], *, loader: str, native: bool | None = None) -> Transcript:
+    def replay(self, messages: Sequence[Json], *, loader: str, writes: Dialect | None = None) -> Transcript:
         """The transcript that stands for `messages`.
 
-        `native` says whether the request takes references in results; None takes it from the records, or says no.
+        `writes` is the variant in which the request is sent; None takes it from the records.
         """
-        key = (digest(self.scope, self.system), loader, native)
+        form = FROM_RECORDS if writes is None else writes.load_point or ""
+        key = (digest(self.scope, self.system), loader, form)
         known = self.checkpoints.find(key, messages) if self.checkpoints is not None else None
         start, names, out = known or (0, {}, self._nothing())
         groups = list(_grouped(messages[start:], self.reader))
@@ -154,11 +157,11 @@ class Replayer:
             if group[0][1].view.role == "assistant":
                 readings = [reading for _, reading in group]
                 if at == len(groups) - 1:
-                    self._prefill(out, visible, readings, loader, native)
+                    self._prefill(out, visible, readings, loader, writes)
                     return out
-                self._turn(out, visible, readings, loader, native)
+                self._turn(out, visible, readings, loader, writes)
             else:
-                self._others(out, visible, loader, native, names)
+                self._others(out, visible, loader, writes or self._written(out.record), names)
                 for _, reading in group:
                     self._name(out, reading)
             names.update((call.id, call.name) for _, reading in group for call in reading.view.calls)
@@ -180,18 +183,23 @@ class Replayer:
         start = digest(self.scope)
         return Transcript(sent=start, chain=start, named=start, system=self.system)
 
+    def _written(self, record: Record | None) -> Dialect:
+        """The variant in which the turn of a record was sent; without one, the one that every request takes."""
+        native = record is not None and record.state.strategy == "native"
+        return self.dialect.at(record.state.load_point if record is not None and native else None)
+
     def _prefill(
-        self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
+        self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, writes: Dialect | None
     ) -> None:
         """A turn that is not over: the reply continues it, so it belongs to the turn of the reply."""
         chain, window, turns, lost, since = out.chain, out.window, out.turns, out.lost, out.lost_since
         known, exact, unique, named, before = out.record, out.exact, out.unique, out.named, len(out.messages)
         out.sent_before = out.sent
-        self._turn(out, visible, readings, loader, native)
+        self._turn(out, visible, readings, loader, writes)
         if out.lost > lost:
             out.record, out.exact = known, exact
         if out.pending:
-            self._push(out, self.dialect.join(out.pending, None))
+            self._push(out, (writes or self._written(out.record)).join(out.pending, ()))
             out.pending = ()
         out.chain, out.window, out.turns, out.lost, out.lost_since = chain, window, turns, lost, since
         out.unique, out.named = unique, named
@@ -199,7 +207,7 @@ class Replayer:
         out.prefill_views = [reading.view for reading in readings]
 
     def _turn(
-        self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, native: bool | None
+        self, out: Transcript, visible: list[Json], readings: list[Reading], loader: str, writes: Dialect | None
     ) -> None:
         level = group_level([reading.view for reading in readings])
         record = self._find(out, level, readings)
@@ -210,50 +218,49 @@ class Replayer:
             out.lost += 1
             out.lost_since += 1
             out.exact = False
-            takes = native if native is not None else _is_native(out.record)
-            restored = [
-                self.dialect.rebuilt(sent)
-                for message in visible
-                for sent in self.dialect.incoming(message, loader=loader, native=takes)
-            ]
+            form = writes or self._written(out.record)
+            restored = [sent for message in visible for sent in form.incoming(message, loader=loader)]
             turn: Sequence[Json]
-            turn, out.pending = self.dialect.unanswered(restored)
+            turn, out.pending = self.dialect.unanswered(self.dialect.rebuilt(restored))
         else:
             out.rewritten = record.sent_before != out.sent
             out.lost_since = 0
             out.exact = record.chain == out.chain or not out.rewritten
             out.record = record
             turn = self.dialect.carried(visible, record.turn) if record.turn else visible
-            if not (native if native is not None else _is_native(record)):
-                # What was sent natively before cannot be sent so any more: another model, another policy.
-                turn = [sent for m in turn for sent in self.dialect.incoming(m, loader=loader, native=False)]
+            before = self._written(record)
+            if (writes or before).load_point is None or (writes or before).load_point != before.load_point:
+                # What was sent in one form before cannot be sent so any more: another model, another policy.
+                ours, form = bool(record.turn), writes or before
+                turn = [sent for m in turn for sent in form.incoming(m, loader=loader, ours=ours)]
             out.pending = record.pending
         self._push(out, turn)
         if record is not None and not out.rewritten:
             out.shared = out.tokens
         out.window = []
 
-    def _others(
-        self, out: Transcript, visible: list[Json], loader: str, native: bool | None, names: dict[str, str]
-    ) -> None:
-        takes = native if native is not None else _is_native(out.record)
+    def _others(self, out: Transcript, visible: list[Json], loader: str, form: Dialect, names: dict[str, str]) -> None:
         messages = visible
         if out.pending:
-            messages = [*self.dialect.join(out.pending, messages[0]), *messages[1:]]
+            messages = form.join(out.pending, messages)
             out.pending = ()
-        messages = [sent for m in messages for sent in self.dialect.incoming(m, loader=loader, native=takes)]
-        if takes:
-            messages = [self._referenced(message, loader, names) for message in messages]
+        messages = [sent for m in messages for sent in form.incoming(m, loader=loader)]
+        if form.load_point is not None:
+            messages = self._loading(messages, loader, names, form)
         self._push(out, messages)
 
-    def _referenced(self, message: Json, loader: str, names: dict[str, str]) -> Json:
-        """Loader answers in JSON, which an application wrote or another form left, as references."""
-        for result in self.reader.read(message).view.results:
-            if names.get(result.call_id) == loader and not result.failed and not result.names:
-                added = parse_answer(result.text)
-                if added:
-                    message = self.dialect.answered(message, result.call_id, Outcome("", added))
-        return message
+    def _loading(self, messages: list[Json], loader: str, names: dict[str, str], form: Dialect) -> list[Json]:
+        """Loader answers in JSON, which an application wrote or another form left, as this form loads tools."""
+        loads: list[Json] = []
+        for at, message in enumerate(messages):
+            for result in self.reader.read(message).view.results:
+                if names.get(result.call_id) == loader and not result.failed and not result.names:
+                    added = parse_answer(result.text)
+                    if added:
+                        outcome = Outcome(result.text, added, self.define(added))
+                        messages[at], *rest = form.answered(messages[at], result.call_id, outcome)
+                        loads += rest
+        return form.join(loads, messages) if loads else messages
 
     def _push(self, out: Transcript, messages: Sequence[Json]) -> None:
         for message in messages:
@@ -313,16 +320,12 @@ def _grouped(messages: Sequence[Json], reader: Reader) -> Iterator[list[tuple[Js
     for message in messages:
         reading = reader.read(message)
         assistant = reading.view.role == "assistant"
-        if group and not (assistant and group[-1][1].view.role == "assistant"):
+        if group and assistant != (group[-1][1].view.role == "assistant"):
             yield group
             group = []
         group.append((message, reading))
     if group:
         yield group
-
-
-def _is_native(record: Record | None) -> bool:
-    return record is not None and record.state.strategy == "native"
 
 
 def known_state(transcript: Transcript) -> State | None:

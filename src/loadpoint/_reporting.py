@@ -43,11 +43,15 @@ def call_report(call: Call) -> CallReport:
     plan = call.plan
     state = call.state()
     sent = estimate_bytes(sum(len(dumps(tool)) for tool in in_context(plan.dialect, state)))
-    placed = [proof.name for proof in call.proofs if proof.name in call.composed.declared]
-    sent += sum(plan.registry.tokens(name) for name in placed)
+    resident = {plan.dialect.tool_name(tool) for tool in in_context(plan.dialect, state)}
+    placed = [proof.name for proof in call.proofs if proof.placed and proof.name not in resident]
+    loaded = sum(plan.registry.tokens(name) for name in placed) if plan.load_point else 0
+    sent += loaded
     eager = plan.registry.deferred_tokens + plan.registry.resident_tokens
     turn = estimate_bytes(sum(len(dumps(message)) for message in call.turn))
     context = sent + plan.transcript.tokens + turn + estimate_bytes(len(plan.dialect.system(call.request.body)))
+    if not plan.dialect.by_reference:
+        context -= min(loaded, plan.transcript.tokens + turn)  # they were counted where they stand
     limit = ("search_limit",) if call.limited else ()
     return CallReport(
         strategy=plan.strategy,

@@ -91,10 +91,17 @@ class Session:
         """The reader of a dialect's messages, which remembers those it has read."""
         return self._readers[dialect.name]
 
-    def replayer(self, dialect: Dialect, scope: str, system: str) -> Replayer:
+    def replayer(self, dialect: Dialect, scope: str, system: str, registry: Registry) -> Replayer:
         """What turns visible messages of one scope into upstream ones; `system` is the prompt outside of them."""
-        reader = self._readers[dialect.name]
-        return Replayer(dialect, reader, self.ledger, scope, system=system, checkpoints=self._checkpoints)
+        return Replayer(
+            dialect,
+            self._readers[dialect.name],
+            self.ledger,
+            scope,
+            system=system,
+            checkpoints=self._checkpoints,
+            define=registry.definitions,
+        )
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
         """The registry of a request's tools; equal lists share one."""

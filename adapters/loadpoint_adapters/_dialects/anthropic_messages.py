@@ -41,6 +41,15 @@ class AnthropicMessages:
     )
     renders = frozenset({"tool_reference"})
     lists_iterations = True
+    by_reference = True
+    server_keeps_tools = True
+
+    def __init__(self, load_point: str | None = None) -> None:
+        self.load_point = load_point
+
+    def at(self, load_point: str | None) -> AnthropicMessages:
+        known = load_point if load_point in self.renders else None
+        return self if known == self.load_point else AnthropicMessages(known)
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
@@ -61,6 +70,9 @@ class AnthropicMessages:
             return None
         previous = thread.get("previous_message_id")
         return Held(previous if isinstance(previous, str) else None)
+
+    def continues(self, body: Json) -> bool:
+        return self.held(body) is not None
 
     def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
         # A continued thread takes system and tools from the server and refuses a request that repeats them.
@@ -162,19 +174,22 @@ class AnthropicMessages:
     def view(self, message: Json) -> View:
         return blocks.view(message)
 
-    def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
-        return search.turned_back(message, loader, native=native)
+    def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
+        return search.turned_back(message, loader, native=self.load_point is not None)
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
         if not turn or turn[-1].get("role") == "assistant":
             return list(turn), ()
         return list(turn[:-1]), tuple(objects(turn[-1].get("content")))
 
-    def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
-        return blocks.answered(message, call_id, outcome.names)
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
+        return [blocks.answered(message, call_id, outcome.names)]
 
-    def rebuilt(self, message: Json) -> Json:
-        return blocks.with_last_thinking(message)
+    def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
+        return [blocks.with_last_thinking(message) for message in turn]
+
+    def settled(self, body: Json) -> Json:
+        return body
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return any(map(blocks.has_thinking, messages))
@@ -218,19 +233,25 @@ class AnthropicMessages:
         view = blocks.view({"role": "assistant", "content": content})
         return ReplyView(str(reply.get("id") or ""), view.text, view.calls, reply.get("stop_reason") in _CUT)
 
-    def assistant(self, reply: Json, cut: Collection[int]) -> Json:
+    def assistant(self, reply: Json, cut: Collection[int]) -> list[Json]:
         kept = blocks.sendable(blocks.without_calls(reply["content"], cut))
-        return {"role": "assistant", "content": blocks.never_empty(kept) if cut else kept}
+        return [{"role": "assistant", "content": blocks.never_empty(kept) if cut else kept}]
 
-    def result(self, call: CallView, outcome: Outcome) -> Json:
+    def visible(self, reply: Json, body: Json) -> Json:
+        return reply
+
+    def result(self, call: CallView, outcome: Outcome) -> list[Json]:
         block: Json = {"type": "tool_result", "tool_use_id": call.id}
         if outcome.failed:
-            return {**block, "content": outcome.text, "is_error": True}
-        if outcome.names:
-            return {**block, "content": [blocks.reference(name) for name in outcome.names]}
-        return {**block, "content": outcome.text}
+            return [{**block, "content": outcome.text, "is_error": True}]
+        if outcome.names and self.load_point is not None:
+            return [{**block, "content": [blocks.reference(name) for name in outcome.names]}]
+        return [{**block, "content": outcome.text}]
 
-    def join(self, results: Sequence[Json], message: Json | None) -> list[Json]:
+    def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
+        return [*self._joined(results, following[0] if following else None), *following[1:]]
+
+    def _joined(self, results: Sequence[Json], message: Json | None) -> list[Json]:
         if not results:
             return [] if message is None else [message]
         if message is None or message.get("role") != "user":
@@ -247,6 +268,7 @@ class AnthropicMessages:
         hidden: Sequence[Collection[int]],
         usage: Json,
         *,
+        body: Json,
         last_text: bool,
         shown: Sequence[Sequence[Shown]] = (),
     ) -> Json:

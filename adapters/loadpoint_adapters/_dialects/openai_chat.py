@@ -46,6 +46,12 @@ class OpenAIChat:
     )
     renders = frozenset[str]()
     lists_iterations = False
+    load_point: str | None = None
+    by_reference = True
+    server_keeps_tools = False
+
+    def at(self, load_point: str | None) -> OpenAIChat:
+        return self
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
@@ -63,6 +69,9 @@ class OpenAIChat:
 
     def held(self, body: Json) -> Held | None:
         return None
+
+    def continues(self, body: Json) -> bool:
+        return False
 
     def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
         raise NotImplementedError("chat completions hold no conversation")
@@ -198,17 +207,20 @@ class OpenAIChat:
             return View("assistant", text, _calls(message))
         return View("system" if role in ("system", "developer") else "user", text)
 
-    def incoming(self, message: Json, *, loader: str, native: bool) -> list[Json]:
+    def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
         return [message]
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
         return list(turn), ()
 
-    def answered(self, message: Json, call_id: str, outcome: Outcome) -> Json:
-        return message  # results are text here: what the application wrote is already what is sent
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
+        return [message]  # results are text here: what the application wrote is already what is sent
 
-    def rebuilt(self, message: Json) -> Json:
-        return message
+    def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
+        return list(turn)
+
+    def settled(self, body: Json) -> Json:
+        return body
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return False
@@ -267,7 +279,7 @@ class OpenAIChat:
         cut = choice.get("finish_reason") in _CUT or bool(message.get("refusal"))
         return ReplyView(str(reply.get("id") or ""), _text(message.get("content")), _calls(message), cut)
 
-    def assistant(self, reply: Json, cut: Collection[int]) -> Json:
+    def assistant(self, reply: Json, cut: Collection[int]) -> list[Json]:
         message: Json = reply["choices"][0]["message"]
         # Replies carry fields that requests refuse: annotations, and audio beyond its id.
         out: Json = {"role": "assistant", "content": message.get("content")}
@@ -281,14 +293,17 @@ class OpenAIChat:
             out["tool_calls"] = [_with_arguments({k: v for k, v in c.items() if k != "index"}) for c in calls]
         elif out["content"] is None:
             out["content"] = ""
-        return out
+        return [out]
 
-    def result(self, call: CallView, outcome: Outcome) -> Json:
+    def visible(self, reply: Json, body: Json) -> Json:
+        return reply
+
+    def result(self, call: CallView, outcome: Outcome) -> list[Json]:
         text = dumps({"isError": True, "error": outcome.text}) if outcome.failed else outcome.text
-        return {"role": "tool", "tool_call_id": call.id, "content": text}
+        return [{"role": "tool", "tool_call_id": call.id, "content": text}]
 
-    def join(self, results: Sequence[Json], message: Json | None) -> list[Json]:
-        return [*results] if message is None else [*results, message]
+    def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
+        return [*results, *following]
 
     def merge(
         self,
@@ -296,6 +311,7 @@ class OpenAIChat:
         hidden: Sequence[Collection[int]],
         usage: Json,
         *,
+        body: Json,
         last_text: bool,
         shown: Sequence[Sequence[Shown]] = (),
     ) -> Json:

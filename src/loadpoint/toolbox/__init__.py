@@ -9,7 +9,7 @@ from .._adapter import dialects
 from .._clean import plain
 from .._dialect import Outcome
 from .._json import Json, as_object
-from .._loader import LoaderQuery, answer, parse_arguments
+from .._loader import Answer, LoaderQuery, answer, parse_arguments
 from .._policy import Policy
 from .._search import Match, ToolIndex
 from .._tokens import schema_tokens
@@ -53,13 +53,19 @@ class Toolbox:
             if view is not None:
                 query = parse_arguments(view.arguments)
                 if isinstance(query, str):
-                    return dialect.result(view, Outcome(query, failed=True))
-                return dialect.result(view, Outcome(self._found(query, loaded)))
+                    return dialect.result(view, Outcome(query, failed=True))[0]
+                found = self._found(query, loaded)
+                wires = tuple(
+                    dialect.loader(t.name, t.description, dict(t.parameters))
+                    for t in map(self._by_name.get, found.added)
+                    if t
+                )
+                return dialect.result(view, Outcome(found.as_text(), found.added, wires))[0]
         raise PolicyError(
             f"Toolbox.answer: {type(call).__name__} is no tool call; allowed: one from a reply, or its dict"
         )
 
-    def _found(self, query: LoaderQuery, loaded: Collection[str]) -> str:
+    def _found(self, query: LoaderQuery, loaded: Collection[str]) -> Answer:
         resident = [tool for tool in self.tools if not self.policy.defers(tool.name)]
         deferred = [tool for tool in self.tools if self.policy.defers(tool.name)]
         return answer(
@@ -71,7 +77,7 @@ class Toolbox:
             load_at_most=self.policy.load_at_most,
             load_tokens=self.policy.load_tokens,
             size_of=lambda name: schema_tokens(dict(self._by_name[name].parameters)),
-        ).as_text()
+        )
 
 
 def _tool(tool: Tool | Json, at: int) -> Tool:
