@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from . import _prices
@@ -47,6 +48,7 @@ class Beginning:
         self.model = str(request.body.get("model") or "")
         self.place = policy.endpoint or request.base_url
         self.scope = _scope(dialect, request)
+        self.held = dialect.held(request.body)
 
     def call(self) -> Call | Passing | None:
         """The call that drives the request; None to send it as it is."""
@@ -54,12 +56,12 @@ class Beginning:
             return self._as_it_came("switched off for this request")
         if self.kind == "batch":
             return self._as_it_came(None)
-        held = self.dialect.held(self.request.body)
+        held = self.held
         tools = self.dialect.tools(self.request.body)
         if not tools:
-            if held is None or held.previous is None:
+            if held is None or held.previous is None or not self.dialect.server_keeps_tools:
                 return self._as_it_came(None)
-            return self._resumed(held.previous)
+            return self._resumed(None)
         obstacle = self.dialect.obstacle(self.request.body)
         if obstacle is not None:
             return self._as_it_came(obstacle)
@@ -67,9 +69,14 @@ class Beginning:
         if registry.fault is not None:
             log.warning("tools are passed through: %s", registry.fault)
             return self._as_it_came(registry.fault, warnings=(registry.fault,))
+        named = held is not None and held.name is not None and not self.dialect.server_keeps_tools
+        # A conversation is named before anything is in it; a reply to continue is not.
+        if named and (self.record is not None or (held is not None and held.previous is not None)):
+            return self._resumed(registry)
         return self._planned(registry, held)
 
     def _planned(self, registry: Registry, held: Held | None) -> Call | Passing | None:
+        """The call for a request that brings its whole conversation, or the first messages of one."""
         system = self.dialect.system(self.request.body)
         replayer = self.session.replayer(self.dialect, self.scope, system, registry)
         messages = self.dialect.messages(self.request.body)
@@ -100,6 +107,12 @@ class Beginning:
             for paid in self.session.paid_rounds(call):
                 call.feed(paid.reply, request_id=paid.request_id)
         return call
+
+    @cached_property
+    def record(self) -> Record | None:
+        """What is remembered of the server-held conversation that this request continues."""
+        name = self.held.name if self.held is not None else None
+        return None if name is None else self.session.find(digest(self.scope, *name))
 
     @property
     def able(self) -> Capability:
@@ -218,13 +231,20 @@ class Beginning:
 
     # -- conversations that the server holds ---------------------------------------------------------------------
 
-    def _resumed(self, previous: str) -> Call | Passing | None:
-        """A request that brings only new messages: everything else is known from the reply that it continues."""
-        record = self.session.find(digest(self.scope, "reply", previous))
+    def _resumed(self, registry: Registry | None) -> Call | Passing | None:
+        """A request that brings only new messages: everything else is known from the reply that it continues.
+
+        `registry` is that of the tools that it brings too, None where the server keeps them.
+        """
+        record = self.record
         if record is None or record.reply_id is None or record.state.strategy != "native":
             return self._as_it_came("the conversation that this request continues is not known")
         state = record.state
-        registry = build(self.dialect, state.tools, self.policy, skip=state.loader)
+        if registry is None:
+            registry = build(self.dialect, state.tools, self.policy, skip=state.loader)
+        elif not self._takes(registry, state):
+            reason = "the server holds this conversation's tools, and the request cannot take the form they have there"
+            return self._as_it_came(reason, registry)
         chosen = Chosen(state.strategy, state.load_point, state.reason)
         given = self.dialect.messages(self.request.body)
         writes = self.dialect.at(state.load_point)
@@ -240,6 +260,13 @@ class Beginning:
         plan.held_loaded = state.loaded
         plan.body = body
         return self._driven(plan, replace(self.request, body=body))
+
+    def _takes(self, registry: Registry, state: State) -> bool:
+        """Whether this request can go on in the form in which the server holds what was loaded."""
+        if self.policy.strategy not in ("auto", "native") or self.able.point(state.load_point) is None:
+            return False
+        proofs = [Evidence(name, 0, "search", True) for name in state.loaded]
+        return state.load_point not in self._unnameable(registry, proofs)
 
     # -- calls that are left alone -------------------------------------------------------------------------------
 
@@ -278,7 +305,15 @@ class Beginning:
         )
 
     def _without_ours(self) -> Json:
-        return self.dialect.turned_back(self.request.body)
+        body = self.dialect.turned_back(self.request.body)
+        record = self.record
+        if record is None or record.reply_id is None or self.dialect.server_keeps_tools:
+            return body
+        if not record.pending and self.held is not None and self.held.previous in (None, record.reply_id):
+            return body
+        # The caller knows the reply by another id, and not that a call of ours still waits for its result.
+        messages = self.dialect.at(record.state.load_point).join(record.pending, self.dialect.messages(body))
+        return self.dialect.continued(body, record.reply_id, messages)
 
 
 def _scope(dialect: Dialect, request: Request) -> str:

@@ -59,24 +59,24 @@ class Composer:
         for entry in self.registry.residents:
             if entry.name not in shown:
                 shown[entry.name] = entry.definition
-        placed = [proof.name for proof in proofs if proof.placed]
-        placed = [proof.name for proof in proofs if proof.placed]
-        for name in forced:
-            if self.declares or not self.native or name not in placed:
-                self._show(name, shown, declared, state)
-        for proof in proofs:
-            if not (self.native and proof.placed):
-                self._show(proof.name, shown, declared, state)
-        if self.declares:
-            everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
-            for name in [*placed, *referenced, *everything]:
-                if name not in shown and name not in declared:
-                    declared[name] = self._definition(name, state, deferred=True)
+        placed = [proof.name for proof in proofs if self.native and proof.placed]
+        asked = [name for name in forced if self.declares or name not in placed]
+        for name in [*asked, *(proof.name for proof in proofs if proof.name not in placed)]:
+            self._show(name, shown, declared, state)
+        for name in self._declarable(placed, referenced):
+            if name not in shown and name not in declared:
+                declared[name] = self._definition(name, state, deferred=True)
         # What is loaded by value stands in the transcript alone.
-        there: Collection[str] = declared if self.declares else placed if self.native else ()
+        there: Collection[str] = declared if self.declares else placed
         callable_now = [*shown, *(name for name in there if name in placed and name not in shown)]
         tools = [*self._marked(shown), *declared.values()]
         return Composed(tools, list(declared), callable_now, changed)
+
+    def _declarable(self, placed: Iterable[str], referenced: Iterable[str]) -> list[str]:
+        if not self.declares:
+            return []
+        everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
+        return [*placed, *referenced, *everything]
 
     def stale(self, views: Iterable[View], state: State | None = None) -> list[str]:
         """The tools whose definition in the transcript is no longer the caller's: they have to be loaded again.

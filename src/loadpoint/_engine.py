@@ -396,4 +396,7 @@ class Call:
         if self.dialect.continues(self.request.body):
             ids = {self.visible_id, record.reply_id} - {None, ""}
             out += [(digest(self.plan.scope, "reply", str(i)), record) for i in sorted(map(str, ids))]
+        held = self.dialect.held(self.request.body)
+        if held is not None and held.conversation is not None:
+            out.append((digest(self.plan.scope, "conversation", held.conversation), record))
         return out

@@ -109,6 +109,17 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A server-held conversation: the id of the reply that this request continues (None: it starts one)."""
+    """A server-held conversation: the id of the reply that this request continues, or that of the conversation.
+
+    With neither, the request starts one.
+    """
 
     previous: str | None
+    conversation: str | None = None
+
+    @property
+    def name(self) -> tuple[str, str] | None:
+        """What it is remembered by: the kind of id, and the id."""
+        if self.previous is not None:
+            return "reply", self.previous
+        return None if self.conversation is None else ("conversation", self.conversation)

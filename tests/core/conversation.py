@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.core.streams import rebuilt
 
 from loadpoint import Policy
 from loadpoint._plan import Request
@@ -18,13 +19,17 @@ from loadpoint._session import Session
 from loadpoint.emulator import Emulator, Move, Script
 from loadpoint_adapters._dialects.anthropic_messages import AnthropicMessages
 from loadpoint_adapters._dialects.openai_chat import OpenAIChat
+from loadpoint_adapters._dialects.openai_responses import OpenAIResponses
 
 Json = dict[str, Any]
-CHAT, MESSAGES = "openai.chat", "anthropic.messages"
+CHAT, MESSAGES, RESPONSES = "openai.chat", "anthropic.messages", "openai.responses"
 WIRES = {
     CHAT: ("https://api.openai.com/v1", "/chat/completions", "gpt-5.4"),
     MESSAGES: ("https://api.anthropic.com", "/v1/messages", "claude-opus-4-8"),
+    RESPONSES: ("https://api.openai.com/v1", "/responses", "gpt-5.4"),
 }
+ADDS = "gpt-5.2"
+"""A model that takes `additional_tools` and no search."""
 THINGS = ("invoice", "ticket", "branch", "contact", "metric", "page", "event", "parcel", "ledger", "photo")
 ACTS = ("create", "delete", "list", "archive", "rename", "export")
 NAMES = tuple(f"{thing}_{act}" for thing in THINGS for act in ACTS)
@@ -43,6 +48,8 @@ def tools(dialect: str, names: Sequence[str] = NAMES) -> list[Json]:
         text = f"{act.capitalize()} one {thing}. " + "It keeps an audit trail of what was done and by whom. " * 3
         if dialect == CHAT:
             made.append({"type": "function", "function": {"name": name, "description": text, "parameters": schema}})
+        elif dialect == RESPONSES:
+            made.append({"type": "function", "name": name, "description": text, "parameters": schema, "strict": False})
         else:
             made.append({"name": name, "description": text, "input_schema": schema})
     return made
@@ -59,23 +66,29 @@ class Form:
     dialect: str
     strategy: str
     stream: bool
+    model: str = ""
 
     def talk(self, policy: Json | None = None, **given: Any) -> Conversation:
         """A conversation in this form; `policy` are fields of the policy."""
         chosen = Policy(**{"strategy": self.strategy, **(policy or {})})
-        return Conversation(self.dialect, chosen, stream=self.stream, **given)
+        return Conversation(self.dialect, chosen, stream=self.stream, **{"model": self.model, **given})
 
 
-FORMS = [
-    Form(dialect, strategy, stream)
-    for dialect, strategy in ((CHAT, "resend"), (MESSAGES, "native"), (MESSAGES, "resend"))
-    for stream in (False, True)
-]
+WAYS = (
+    (CHAT, "resend", ""),
+    (MESSAGES, "native", ""),
+    (MESSAGES, "resend", ""),
+    (RESPONSES, "native", ""),
+    (RESPONSES, "native", ADDS),
+    (RESPONSES, "resend", ""),
+)
+FORMS = [Form(dialect, strategy, stream, model) for dialect, strategy, model in WAYS for stream in (False, True)]
 
 
 def form_id(form: Form) -> str:
     """The form's name in test ids."""
-    return f"{form.dialect.split('.')[1]}-{form.strategy}{'-stream' if form.stream else ''}"
+    way = "adds" if form.model else form.strategy
+    return f"{form.dialect.split('.')[1]}-{way}{'-stream' if form.stream else ''}"
 
 
 everywhere = pytest.mark.parametrize("form", FORMS, ids=form_id)
@@ -113,14 +126,27 @@ class Conversation:
         self.base, self.path, model = WIRES[self.dialect]
         self.model = self.model or model
         self.session = self.session or self.fresh()
-        self.server = Emulator(Script(lambda turn: self.moves.pop(0)))
+        self.server = Emulator(Script(lambda turn: self._played(self.moves.pop(0), turn.search)))
+
+    @staticmethod
+    def _played(move: Move, name: str | None) -> Move:
+        """The move, with the loader called by the name that the emulator has for the model's own search."""
+        if name is None:
+            return move
+        return move.but(calls=[(name if call[0] == "ToolSearch" else call[0], *call[1:]) for call in move.calls])
 
     def fresh(self, **given: Any) -> Session:
         """A session that knows nothing: another process."""
-        return Session([OpenAIChat(), AnthropicMessages()], self.policy, on_report=self.reports.append, **given)
+        spoken = [OpenAIChat(), AnthropicMessages(), OpenAIResponses()]
+        return Session(spoken, self.policy, on_report=self.reports.append, **given)
+
+    @property
+    def key(self) -> str:
+        """Where a body has its conversation."""
+        return "input" if self.dialect == RESPONSES else "messages"
 
     def request(self, headers: Json | None = None) -> Request:
-        body = {"model": self.model, "messages": self.visible, "tools": tools(self.dialect, self.names), **self.extra}
+        body = {"model": self.model, self.key: self.visible, "tools": tools(self.dialect, self.names), **self.extra}
         body = {key: value for key, value in body.items() if value is not None}
         if self.dialect == MESSAGES:
             body.setdefault("max_tokens", 1000)
@@ -148,7 +174,7 @@ class Conversation:
         assert json.dumps(request.body) == before, "the caller's body was changed"
         assert not self.moves, "not every move was played"
         self.replies.append(result)
-        self.visible.append(self.echo(result))
+        self.visible += self.echo(result)
         return result
 
     def post(self, body: Json, path: str | None = None) -> tuple[int, bytes]:
@@ -202,7 +228,7 @@ class Conversation:
     def name(self, tool: Json) -> str:
         """The name of a wire tool."""
         inner = tool.get("function") or tool.get("custom") or tool
-        return str(inner.get("name"))
+        return "ToolSearch" if tool.get("type") == "tool_search" else str(inner.get("name"))
 
     def in_context(self, body: Json | None = None) -> list[str]:
         """The names of the tools that stand in the model's context from the start."""
@@ -215,12 +241,17 @@ class Conversation:
 
     def callable(self, body: Json | None = None) -> set[str]:
         """The names that the model can call: in context, or declared and referred to in a result."""
+        if self.dialect == RESPONSES:
+            items = (body or self.body)["input"]
+            return {*self.in_context(body), *(self.name(t) for item in items for t in item.get("tools") or [])}
         referred = {name for result in self.results(body).values() for name in references(result)}
         return {*self.in_context(body), *(referred & set(self.declared(body)))}
 
     def results(self, body: Json | None = None) -> dict[str, Json]:
         """The tool results of a body by call id."""
         out: dict[str, Json] = {}
+        if self.dialect == RESPONSES:
+            return _outputs((body or self.body)["input"])
         for message in (body or self.body)["messages"]:
             if self.dialect == CHAT and message["role"] == "tool":
                 out[message["tool_call_id"]] = message
@@ -233,16 +264,24 @@ class Conversation:
         if self.dialect == CHAT:
             found = reply["choices"][0]["message"].get("tool_calls") or []
             return [(call["function"]["name"], json.loads(call["function"]["arguments"] or "{}")) for call in found]
+        if self.dialect == RESPONSES:
+            made = [item for item in reply["output"] if item["type"].endswith("_call")]
+            return [(item["name"], json.loads(item["arguments"] or "{}")) for item in made]
         return [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
 
     def text(self, reply: Json) -> str:
         """The visible text of a reply."""
         if self.dialect == CHAT:
             return reply["choices"][0]["message"].get("content") or ""
+        if self.dialect == RESPONSES:
+            parts = [part for item in reply["output"] if item["type"] == "message" for part in item["content"]]
+            return "".join(part.get("text", "") for part in parts)
         return "".join(block["text"] for block in reply["content"] if block["type"] == "text")
 
     def stop(self, reply: Json) -> str:
         """The provider's reason to end."""
+        if self.dialect == RESPONSES:
+            return (reply["incomplete_details"] or {}).get("reason") or ("tool_calls" if self.calls(reply) else "stop")
         return str(reply["choices"][0]["finish_reason"] if self.dialect == CHAT else reply["stop_reason"])
 
     def load(self, name: str, arguments: Json | None = None) -> Json:
@@ -269,31 +308,52 @@ class Conversation:
             for call in result["choices"][0]["message"].get("tool_calls") or []:
                 self.visible.append({"role": "tool", "tool_call_id": call["id"], "content": text})
             return
+        if self.dialect == RESPONSES:
+            for item in result["output"]:
+                if item["type"] == "function_call":
+                    made = {"type": "function_call_output", "call_id": item["call_id"], "output": text}
+                    self.visible.append(made)
+            return
         blocks = [b for b in result["content"] if b["type"] == "tool_use"]
         content = [{"type": "tool_result", "tool_use_id": block["id"], "content": text} for block in blocks]
         if content:
             self.visible.append({"role": "user", "content": content})
 
-    def echo(self, result: Json) -> Json:
+    def echo(self, result: Json) -> list[Json]:
         """The reply as the caller puts it into its history."""
+        if self.dialect == RESPONSES:
+            items = json.loads(json.dumps(result["output"]))
+            return [self.style(item) for item in items] if self.style else items
         if self.dialect == CHAT:
             message = {k: v for k, v in result["choices"][0]["message"].items() if v is not None or k == "content"}
         else:
             message = {"role": "assistant", "content": result["content"]}
         message = json.loads(json.dumps(message))
-        return self.style(message) if self.style else message
+        return [self.style(message) if self.style else message]
 
     def bare(self) -> tuple[int, bytes]:
         """What the provider says to the visible history without us, all tools declared."""
         self.moves = [Move(text="fine")]
         body = self.request().body
-        if body["messages"][-1]["role"] == "assistant":
-            body["messages"].append({"role": "user", "content": "and now?"})
+        if body[self.key][-1].get("role") == "assistant":
+            body[self.key].append({"role": "user", "content": "and now?"})
         body.pop("stream", None)
         sent = list(self.bodies)
         answer = self.post(body)
         self.bodies = sent
         return answer
+
+
+def _outputs(items: Sequence[Json]) -> dict[str, Json]:
+    """The results in an input by call id; the words that stand for a search without a result are its content."""
+    out = {item["call_id"]: item for item in items if item.get("type", "").endswith("_output")}
+    notes = [item["content"] for item in items if item.get("role") == "developer" and "content" in item]
+    for item in out.values():
+        if item["type"] == "tool_search_output" and not item["tools"] and notes:
+            item["content"] = notes.pop(0)
+        elif "output" in item:
+            item["content"] = item["output"]
+    return out
 
 
 def references(result: Json) -> Iterator[str]:
@@ -302,58 +362,3 @@ def references(result: Json) -> Iterator[str]:
     for part in content if isinstance(content, list) else []:
         if part.get("type") == "tool_reference":
             yield part["tool_name"]
-
-
-def rebuilt(dialect: str, raw: bytes) -> Json:
-    """The reply in a stream, put together independently of the code under test."""
-    events = [json.loads(line[6:]) for line in raw.decode().split("\n") if line.startswith("data: {")]
-    if dialect == MESSAGES:
-        return _message(events)
-    message: Json = {"role": "assistant", "content": None}
-    calls: dict[int, Json] = {}
-    finish = None
-    ids = {event["id"] for event in events}
-    assert len(ids) == 1, f"the id changed in the stream: {ids}"
-    for event in events:
-        for choice in event["choices"]:
-            finish = choice.get("finish_reason") or finish
-            delta = choice["delta"]
-            if delta.get("content") is not None:
-                message["content"] = (message["content"] or "") + delta["content"]
-            for call in delta.get("tool_calls") or []:
-                known = calls.setdefault(
-                    call["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-                )
-                known["id"] = known["id"] or call.get("id") or ""
-                known["function"]["name"] += (call.get("function") or {}).get("name") or ""
-                known["function"]["arguments"] += (call.get("function") or {}).get("arguments") or ""
-    assert sorted(calls) == list(range(len(calls))), "call indices have holes"
-    if calls:
-        message["tool_calls"] = [calls[at] for at in sorted(calls)]
-    return {"id": events[0]["id"], "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
-
-
-def _message(events: Sequence[Json]) -> Json:
-    reply: Json = {}
-    blocks: list[Json] = []
-    pieces: list[str] = []
-    for event in events:
-        kind = event["type"]
-        if kind == "message_start":
-            assert not reply, "a second message_start"
-            reply = dict(event["message"])
-        elif kind == "content_block_start":
-            assert event["index"] == len(blocks), "block indices have holes"
-            blocks.append(dict(event["content_block"]))
-            pieces.append("")
-        elif kind == "content_block_delta":
-            delta, at = event["delta"], event["index"]
-            pieces[at] += delta.get("partial_json", "")
-            for field in {"text", "thinking", "signature"} & set(delta):
-                blocks[at][field] += delta[field]
-        elif kind == "message_delta":
-            reply |= {"stop_reason": event["delta"]["stop_reason"], "usage": event["usage"]}
-    for block, piece in zip(blocks, pieces, strict=True):
-        if piece:
-            block["input"] = json.loads(piece)
-    return {**reply, "content": blocks}

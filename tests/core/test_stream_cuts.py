@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, rebuilt, search
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, search
+from tests.core.streams import rebuilt
 
 from loadpoint._sse import Reader
 from loadpoint.emulator import Move

@@ -22,11 +22,12 @@ from loadpoint._dialect import (
     StreamMerger,
     View,
 )
-from loadpoint._json import Json, as_list, as_object, dumps, objects, parse_object
+from loadpoint._json import Json, as_list, as_object, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
 from ._openai_chat_stream import ChatMerger
+from ._openai_results import as_failure, is_failure
 
 _OPERATIONS = {"/chat/completions": "create"}
 _CUT = frozenset({"length", "content_filter"})
@@ -201,7 +202,7 @@ class OpenAIChat:
         role = message.get("role")
         text = _text(message.get("content"))
         if role == "tool":
-            result = ResultView(str(message.get("tool_call_id") or ""), text, failed=_failed(text))
+            result = ResultView(str(message.get("tool_call_id") or ""), text, failed=is_failure(text))
             return View("tool", results=(result,))
         if role == "assistant":
             return View("assistant", text, _calls(message))
@@ -299,7 +300,7 @@ class OpenAIChat:
         return reply
 
     def result(self, call: CallView, outcome: Outcome) -> list[Json]:
-        text = dumps({"isError": True, "error": outcome.text}) if outcome.failed else outcome.text
+        text = as_failure(outcome.text) if outcome.failed else outcome.text
         return [{"role": "tool", "tool_call_id": call.id, "content": text}]
 
     def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
@@ -365,14 +366,6 @@ def _with_arguments(call: Json) -> Json:
     if function is None or str(function.get("arguments") or "").strip():
         return call
     return {**call, "function": {**function, "arguments": "{}"}}
-
-
-def _failed(text: str) -> bool:
-    # The wire has no error flag: a JSON object that says so of itself is the only sign of a failed result.
-    if not text.lstrip().startswith("{") or "rror" not in text:
-        return False
-    value = parse_object(text) or {}
-    return value.get("isError") is True or value.get("is_error") is True
 
 
 def _without_marker(part: Any) -> Any:

@@ -53,10 +53,11 @@ class OpenAICompat:
         return issubclass(kind, AsyncAPIClient)
 
     def dialects(self) -> Sequence[Dialect]:
-        """Chat completions."""
+        """Chat completions and responses."""
         from .._dialects.openai_chat import OpenAIChat
+        from .._dialects.openai_responses import OpenAIResponses
 
-        return (OpenAIChat(),)
+        return (OpenAIChat(), OpenAIResponses())
 
     def pool(self, client: Any) -> object:
         """The HTTP client behind a client."""

@@ -1,0 +1,229 @@
+"""Items of the Responses API: reading them, and turning what one form has loaded into another form.
+
+Item facts: `openai/types/responses/response_input_item_param.py` (3.57.0) and
+https://developers.openai.com/api/docs/guides/tools-tool-search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from loadpoint._dialect import CallView, ResultView, View
+from loadpoint._json import Json, as_list, as_object, digest, dumps, objects, parse_object
+
+from ._openai_responses_tools import SEARCH, additional, expanded, loaded, namespaces, qualified, tool_name
+from ._openai_results import is_failure
+
+_CALLS = ("function_call", "custom_tool_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_OUTPUT_ONLY = ("created_by",)
+
+
+def text_of(content: Any) -> str:
+    """The text in a content or an output, whether it is text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or "") for part in objects(content))
+
+
+def is_search(item: Json) -> bool:
+    """Whether this is a search that the client answers."""
+    return item.get("type") == "tool_search_call" and not _hosted(item)
+
+
+def is_output(item: Json) -> bool:
+    """Whether this is the result of a call."""
+    kind = item.get("type")
+    return kind in _OUTPUTS or (kind == "tool_search_output" and not _hosted(item))
+
+
+def _hosted(item: Json) -> bool:
+    return item.get("execution") == "server" or item.get("call_id") is None
+
+
+def call_view(item: Json) -> CallView | None:
+    """The call in an item; None for an item that is none."""
+    call_id = str(item.get("call_id") or "")
+    if is_search(item):
+        arguments = item.get("arguments")
+        return CallView(call_id, SEARCH, arguments if isinstance(arguments, str) else as_object(arguments) or {})
+    if item.get("type") not in _CALLS:
+        return None
+    given = item.get("arguments") if item.get("type") == "function_call" else item.get("input")
+    name = qualified(item.get("name"), item.get("namespace"))
+    return CallView(call_id, name, given if isinstance(given, str) else as_object(given) or "")
+
+
+def calls(output: Iterable[Json]) -> tuple[CallView, ...]:
+    """The calls of a reply, in order."""
+    return tuple(view for item in output if (view := call_view(item)) is not None)
+
+
+def view(item: Json) -> View:
+    """The item as the core sees it."""
+    kind = item.get("type")
+    if kind == "message" or (kind is None and "role" in item):
+        role = str(item.get("role"))
+        seen = "system" if role in ("system", "developer") else "assistant" if role == "assistant" else "user"
+        return View(seen, text_of(item.get("content")))
+    call = call_view(item)
+    if call is not None:
+        return View("assistant", calls=(call,))
+    call_id = str(item.get("call_id") or "")
+    if kind in _OUTPUTS:
+        text = text_of(item.get("output"))
+        return View("tool", results=(ResultView(call_id, text, is_failure(text)),))
+    if kind in ("tool_search_output", "additional_tools"):
+        names, wires = loaded(item)
+        role = "system" if kind == "additional_tools" else "tool" if is_output(item) else "assistant"
+        return View(role, results=(ResultView(call_id, "", False, names, True, wires),))
+    if kind == "item_reference" or kind is None:
+        return View("user")
+    if kind in ("mcp_approval_response", "compaction_trigger", "configuration_update") or str(kind).endswith("_output"):
+        return View("tool")
+    return View("assistant", forgets=kind == "compaction")
+
+
+def without_calls(output: Iterable[Json], cut: Collection[int]) -> list[Json]:
+    """The items without the calls at these positions (counted among the calls)."""
+    out: list[Json] = []
+    at = -1
+    for item in output:
+        is_call = call_view(item) is not None
+        at += is_call
+        if not is_call or at not in cut:
+            out.append(item)
+    return out
+
+
+def sendable(output: Iterable[Json]) -> list[Json]:
+    """Items of a reply as a request may hold them: without the fields that only replies have."""
+    return [{key: value for key, value in item.items() if key not in _OUTPUT_ONLY} for item in output]
+
+
+def without_lone_reasoning(turn: Sequence[Json]) -> list[Json]:
+    """The items without reasoning that lacks the item it led to.
+
+    A turn that stands for several rounds holds the reasoning of each, and the API refuses one without its follower
+    ("provided without its required following item", https://github.com/vercel/ai/issues/7099).
+    """
+    following = [*turn[1:], {"type": "reasoning"}]
+    return [
+        item
+        for item, after in zip(turn, following, strict=True)
+        if item.get("type") != "reasoning" or after.get("type") != "reasoning"
+    ]
+
+
+def shown(output: Iterable[Json], body: Json) -> list[Json]:
+    """The items with only those namespaces that the caller has declared: others come from how we load tools."""
+    known = namespaces(body.get("tools"))
+    return [without_namespace(item, known) for item in output]
+
+
+def without_namespace(item: Json, known: Collection[str]) -> Json:
+    """The item without a namespace that is not `known`; the same object where there is none."""
+    if item.get("namespace") is None or item["namespace"] in known:
+        return item
+    return {key: value for key, value in item.items() if key != "namespace"}
+
+
+def with_namespaces(items: Sequence[Json], tools: Any) -> Sequence[Json]:
+    """The items with the namespace of each call's tool in this request; the same object where they have it.
+
+    A flat tool that a search loaded is called with its own name as the namespace, and a replayed call without it is
+    refused ("Missing namespace for function_call", https://github.com/vercel/ai/issues/15193). A plain entry of the
+    request's own list is called without any.
+    """
+    found = {name for item in items if item.get("type") == "tool_search_output" for name in loaded(item)[0]}
+    if not found and not any(item.get("namespace") is not None for item in items):
+        return items
+    listed = {tool_name(wire) for wire in objects(expanded(tools))}
+    added = {name for item in items if item.get("type") == "additional_tools" for name in loaded(item)[0]}
+    boxes = namespaces(tools)
+    out = [_placed(item, found, listed, added, boxes) for item in items]
+    return out if any(new is not old for new, old in zip(out, items, strict=True)) else items
+
+
+def _placed(
+    item: Json, found: Collection[str], listed: Collection[str | None], added: Collection[str], boxes: Collection[str]
+) -> Json:
+    if item.get("type") != "function_call":
+        return item
+    name, namespace = item.get("name"), item.get("namespace")
+    if namespace is None:
+        return {**item, "namespace": name} if name in found and name not in listed and name not in added else item
+    plain = namespace == name and name in listed and name not in found and name not in added
+    return without_namespace(item, ()) if plain and namespace not in boxes else item
+
+
+def turned_back(item: Json, loader: str, *, form: str | None, ours: bool) -> Iterator[Json]:
+    """An item as a form without the client's search takes it: as a loader call, its answer, and the tools by value.
+
+    A search that the provider executed has no ids to pair it by, so that its output stands for both. `ours`: tools that
+    the item adds were added by us.
+    """
+    kind = item.get("type")
+    if kind == "additional_tools":
+        if form is not None or not ours:
+            yield item
+    elif kind == "tool_search_call":
+        if is_search(item):
+            yield _loader_call(str(item.get("call_id")), loader, as_object(item.get("arguments")) or {})
+    elif kind == "tool_search_output":
+        names, wires = loaded(item)
+        call_id = str(item.get("call_id") or "")
+        if _hosted(item):
+            call_id = "call_" + digest(str(item.get("id")), *names)
+            yield _loader_call(call_id, loader, {"query": ", ".join(names)})
+        answer = {"query": "", "matches": [], "total_available": len(names), "addedToolNames": list(names)}
+        yield {"type": "function_call_output", "call_id": call_id, "output": dumps(answer)}
+        if form is not None and wires:
+            yield additional(wires)
+    else:
+        yield item
+
+
+def _loader_call(call_id: str, loader: str, arguments: Json) -> Json:
+    return {"type": "function_call", "call_id": call_id, "name": loader, "arguments": dumps(arguments)}
+
+
+def note(text: str) -> Json:
+    """What a search has to say that loaded nothing: its output has no room for words.
+
+    It stands in the developer's name, so that nothing of it is another's text but names of tools.
+    """
+    answer = parse_object(text)
+    if answer is not None:
+        names = [str(match.get("name")) for match in objects(answer.get("matches"))]
+        said = f"You can call these tools already: {', '.join(names)}." if names else str(answer.get("hint") or "")
+        text = said or "No tool fits."
+    return {"type": "message", "role": "developer", "content": text}
+
+
+def joined(results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
+    """Results first; what loads tools by itself stands behind the last result of the caller's."""
+    outputs = [item for item in results if is_output(item)]
+    loads = [item for item in results if not is_output(item)]
+    at = max((place for place, item in enumerate(following, 1) if is_output(item)), default=0)
+    return [*outputs, *following[:at], *loads, *following[at:]]
+
+
+def bare(item: Json) -> Json:
+    """The item without cache breakpoints; a string is the part that it stands for."""
+    out = dict(item)
+    for key, kind in (("content", "input_text"), ("output", "input_text")):
+        value = item.get(key)
+        if isinstance(value, str) and item.get("role") != "assistant":
+            out[key] = [{"type": kind, "text": value}]
+        elif isinstance(value, list):
+            out[key] = [_bare_part(part) for part in as_list(value)]
+    return out
+
+
+def _bare_part(part: Any) -> Any:
+    wire = as_object(part)
+    if wire is None or "prompt_cache_breakpoint" not in wire:
+        return part
+    return {key: value for key, value in wire.items() if key != "prompt_cache_breakpoint"}

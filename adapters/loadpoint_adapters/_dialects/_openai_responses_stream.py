@@ -1,0 +1,186 @@
+"""Responses streams: several upstream replies shown to the caller as one.
+
+Event facts: `openai/types/responses/response_stream_event.py` (3.57.0). Every event has a `sequence_number`, those of
+an item its `output_index`; the last one holds the whole response. The call_id of a search may differ between the first
+and the last event of its item (seen in March 2026), which nobody sees: searches are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from loadpoint._dialect import Decider, Shown
+from loadpoint._json import Json, as_object, dumps, objects, parse_object
+from loadpoint._sse import Event, frame
+
+from ._openai_responses_items import call_view, without_namespace
+from ._openai_responses_tools import SEARCH, qualified
+
+_OPENING = ("response.created", "response.queued", "response.in_progress")
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_TEXT = "response.output_text.delta"
+
+
+class ResponsesMerger:
+    """One visible stream made of several rounds. `namespaces` are those that the caller has declared."""
+
+    def __init__(self, decider: Decider, namespaces: Collection[str]) -> None:
+        self.decider = decider
+        self.namespaces = namespaces
+        self.visible_id: str | None = None
+        self.opened = False
+        self.number = 0
+        self.places: dict[str, int] = {}
+        self.count = 0
+
+    def round(self) -> ResponsesRound:
+        return ResponsesRound(self)
+
+    def searched(self, reply: Json, round_index: int, shown: Sequence[Shown]) -> tuple[bytes, ...]:
+        return ()  # searches are not shown in this API yet
+
+    def terminal(self, result: Json) -> Iterator[bytes]:
+        status = str(result.get("status"))
+        kind = f"response.{status}" if f"response.{status}" in _ENDS else "response.completed"
+        # In the order in which they were shown: text that was held comes behind what was not.
+        output = sorted(
+            objects(result.get("output")), key=lambda item: self.places.get(str(item.get("id")), self.count)
+        )
+        response = {**result, "id": self.visible_id or result.get("id"), "output": output}
+        yield self.numbered(None, {"type": kind, "response": response})
+
+    def numbered(self, event: Event | None, data: Json) -> bytes:
+        """One visible event; its own bytes where nothing of it has changed."""
+        old = data.get("sequence_number")
+        number, self.number = self.number, self.number + 1
+        if event is not None and event.raw and old == number:
+            return event.raw
+        named = event is None or event.name is not None
+        return frame(dumps({**data, "sequence_number": number}), str(data.get("type")) if named else None)
+
+
+class ResponsesRound:
+    """Reads one upstream stream."""
+
+    def __init__(self, merger: ResponsesMerger) -> None:
+        self.merger = merger
+        self.response: Json | None = None
+        self.done: dict[int, Json] = {}
+        self.indices: dict[int, int] = {}
+        self.waiting: dict[int, list[tuple[Event, Json]]] = {}
+        self.texts: dict[int, list[tuple[Event, Json]]] = {}
+        self.holding_text = merger.decider.structured
+        self.text = ""
+        self.last: list[bytes] = []
+        self.failed = False
+
+    def feed(self, event: Event) -> Iterable[bytes]:
+        data = parse_object(event.data)
+        if data is None:
+            return (event.raw,)
+        kind = str(data.get("type"))
+        if kind in _OPENING:
+            return self._open(event, data)
+        if kind in _ENDS:
+            self.response = as_object(data.get("response"))
+            self.last = [event.raw] if data.get("sequence_number") == self.merger.number else []
+            return ()
+        if "output_index" in data:
+            return self._item(event, data, kind)
+        self.failed = self.failed or kind == "error"
+        return (self.merger.numbered(event, data),)
+
+    def _open(self, event: Event, data: Json) -> Iterable[bytes]:
+        response = as_object(data.get("response")) or {}
+        if self.merger.visible_id is None:
+            self.merger.visible_id = str(response.get("id") or "")
+        # The events that open a later round are none of the caller's reply.
+        if response.get("id") != self.merger.visible_id:
+            return ()
+        return (self.merger.numbered(event, data),)
+
+    def _item(self, event: Event, data: Json, kind: str) -> Iterable[bytes]:
+        at: int = data["output_index"]
+        item = as_object(data.get("item"))
+        if kind == "response.output_item.done" and item is not None:
+            self.done[at] = item
+        if kind == "response.output_item.added" and item is not None:
+            return self._added(event, data, item)
+        if at in self.waiting:
+            self.waiting[at].append((event, data))
+            return self._decide(at) if kind == "response.output_item.done" else ()
+        if kind == _TEXT:
+            self.text += str(data.get("delta") or "")
+        if at in self.texts:
+            self.texts[at].append((event, data))
+            return self.release() if self.text.lstrip()[:1] in ("{", "[") else ()
+        return (self._shown(event, data),)
+
+    def _added(self, event: Event, data: Json, item: Json) -> Iterable[bytes]:
+        at: int = data["output_index"]
+        if item.get("type") == "tool_search_call" and item.get("execution") != "server":
+            held = self.merger.decider.holds(SEARCH)
+        else:
+            is_call = item.get("type") in ("function_call", "custom_tool_call")
+            held = is_call and self.merger.decider.holds(qualified(item.get("name"), item.get("namespace")))
+            if is_call and not held:
+                # A real call makes this the last round, so that its text is shown, in its place before the call.
+                return [*self.release(), self._shown(event, data)]
+        if held:
+            self.waiting[at] = [(event, data)]
+            return ()
+        if item.get("type") == "message" and self.holding_text:
+            self.texts[at] = [(event, data)]
+            return ()
+        return (self._shown(event, data),)
+
+    def _shown(self, event: Event, data: Json) -> bytes:
+        at: int = data["output_index"]
+        if at not in self.indices:
+            self.indices[at] = self.merger.count
+            self.merger.count += 1
+        index = self.indices[at]
+        changed = data if index == at else {**data, "output_index": index}
+        item = as_object(data.get("item"))
+        if item is not None:
+            self.merger.places[str(item.get("id"))] = index
+            bare = without_namespace(item, self.merger.namespaces)
+            changed = changed if bare is item else {**changed, "item": bare}
+        return self.merger.numbered(event if changed is data else _named(event), changed)
+
+    def _decide(self, at: int) -> Iterator[bytes]:
+        """A held call at its end: ours is dropped, the caller's is shown as it came."""
+        events = self.waiting.pop(at)
+        call = call_view(self.done[at])
+        if call is not None and self.merger.decider.hides(call):
+            return
+        yield from self.release()
+        for event, data in events:
+            yield self._shown(event, data)
+
+    def release(self) -> Iterator[bytes]:
+        """Show the text that is held and hold no more in this round."""
+        self.holding_text = False
+        held, self.texts = self.texts, {}
+        for events in held.values():
+            for event, data in events:
+                yield self._shown(event, data)
+
+    def reply(self) -> Json | None:
+        if self.response is None or self.failed:
+            return None
+        if not self.response.get("output") and self.done:
+            # Some servers leave the whole output out of the last event.
+            return {**self.response, "output": [self.done[at] for at in sorted(self.done)]}
+        return self.response
+
+    def ending(self) -> Sequence[bytes]:
+        return self.last
+
+    def flush(self) -> Iterator[bytes]:
+        yield from self.release()
+
+
+def _named(event: Event) -> Event:
+    """The event without its bytes: they are no longer what it says."""
+    return Event(event.name, "", b"")

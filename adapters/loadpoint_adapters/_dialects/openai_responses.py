@@ -1,0 +1,315 @@
+"""The Responses API as a dialect: loaded schemas stand by value in the items of the input.
+
+Wire facts: https://developers.openai.com/api/docs/guides/tools-tool-search and the types of the openai package
+(`openai/types/responses`), read at 3.57.0. Two load points: the model's own search, answered by us (`tool_search`), and
+items that declare tools from their place on (`additional_tools`), which come behind the answer of an ordinary loader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
+from loadpoint._json import Json, as_list, as_object, objects
+from loadpoint._tool import Tool
+from loadpoint._usage import UsageFields
+
+from . import _openai_responses_items as items
+from . import _openai_responses_tools as tools_
+from ._openai_responses_stream import ResponsesMerger
+from ._openai_results import as_failure
+
+_OPERATIONS = {"/responses": "create", "/responses/input_tokens": "count", "/responses/compact": "batch"}
+_CUT = frozenset({"incomplete", "failed", "cancelled"})
+_DEMANDS = ("required",)
+_SEARCH, _ADDED = "tool_search", "additional_tools"
+
+
+class OpenAIResponses:
+    """The dialect `openai.responses`."""
+
+    name = "openai.responses"
+    usage_fields = UsageFields(
+        input="input_tokens",
+        output="output_tokens",
+        cached="input_tokens_details.cached_tokens",
+        written="input_tokens_details.cache_write_tokens",
+        input_is_total=True,
+    )
+    renders = frozenset({_SEARCH, _ADDED})
+    lists_iterations = False
+    by_reference = False
+    server_keeps_tools = False
+
+    def __init__(self, load_point: str | None = None) -> None:
+        self.load_point = load_point
+
+    def at(self, load_point: str | None) -> OpenAIResponses:
+        known = load_point if load_point in self.renders else None
+        return self if known == self.load_point else OpenAIResponses(known)
+
+    def operation(self, method: str, path: str, body: Json) -> str | None:
+        if method.upper() != "POST":
+            return None
+        return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
+
+    def obstacle(self, body: Json) -> str | None:
+        if any(tool.get("type") == "tool_search" for tool in objects(body.get("tools"))):
+            return "the request brings the provider's own tool search"
+        if body.get("background") is True:
+            return "a response in the background is not there to be answered"
+        given = body.get("input")
+        if not isinstance(given, str) and len(self.messages(body)) != len(as_list(given)):
+            return "an item is not a JSON object"
+        return None
+
+    def held(self, body: Json) -> Held | None:
+        previous = body.get("previous_response_id")
+        if isinstance(previous, str) and previous:
+            return Held(previous)
+        talk = body.get("conversation")
+        named = (as_object(talk) or {}).get("id", talk)
+        return Held(None, named) if isinstance(named, str) and named else None
+
+    def continues(self, body: Json) -> bool:
+        return body.get("store") is not False
+
+    def continued(self, body: Json, previous: str, messages: Sequence[Json]) -> Json:
+        out = {**body, "input": list(messages)}
+        if body.get("conversation") is None:
+            out["previous_response_id"] = previous
+        return out
+
+    def messages(self, body: Json) -> list[Json]:
+        given = body.get("input")
+        return [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+
+    def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
+        return {**body, "input": list(messages)}
+
+    def system(self, body: Json) -> str:
+        given = body.get("instructions")
+        return given if isinstance(given, str) else ""
+
+    def with_catalog(self, body: Json, text: str) -> Json | None:
+        instructions = self.system(body)
+        if instructions:
+            return {**body, "instructions": f"{instructions}\n\n{text}"}
+        messages = self.messages(body)
+        last = sum(1 for _ in takewhile(lambda message: message.get("role") in ("system", "developer"), messages)) - 1
+        if last < 0:
+            return None
+        content = messages[last].get("content")
+        parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else as_list(content)
+        messages[last] = {**messages[last], "content": [*parts, {"type": "input_text", "text": text}]}
+        return {**body, "input": messages}
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def tools(self, body: Json) -> list[Any]:
+        return tools_.expanded(body.get("tools"))
+
+    def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
+        return {**body, "tools": tools_.regrouped(tools)}
+
+    def tool(self, wire: Json) -> Tool | None:
+        return tools_.tool(wire)
+
+    def tool_name(self, wire: Json) -> str | None:
+        return tools_.tool_name(wire)
+
+    def marked(self, wire: Json) -> bool:
+        return tools_.marked(wire)
+
+    def definition(self, wire: Json, *, deferred: bool) -> Json:
+        return tools_.definition(wire, deferred=deferred)
+
+    def marker(self, wire: Json) -> Json | None:
+        return None  # cache breakpoints cannot stand on tools
+
+    def with_marker(self, wire: Json, marker: Json) -> Json:
+        return wire
+
+    def loader(self, name: str, description: str, schema: Json) -> Json:
+        if self.load_point == _SEARCH:
+            # Refused without a description, although the type has it optional (seen in pydantic-ai).
+            return {"type": "tool_search", "execution": "client", "description": description, "parameters": schema}
+        # A function is strict unless it says otherwise, and then may have no optional parameter.
+        return {
+            "type": "function",
+            "name": name,
+            "description": description,
+            "parameters": schema,
+            "strict": False,
+        }
+
+    # -- tool choice ---------------------------------------------------------------------------------------------
+
+    def choice(self, body: Json) -> Choice:
+        value = body.get("tool_choice")
+        if isinstance(value, str):
+            return Choice(value if value in ("auto", "none", "required") else "auto", required=value in _DEMANDS)
+        chosen = as_object(value)
+        if chosen is None:
+            return Choice()
+        if chosen.get("type") == "allowed_tools":
+            names = tuple(name for tool in objects(chosen.get("tools")) if (name := self._chosen(tool)))
+            return Choice("allowed", names, chosen.get("mode") in _DEMANDS)
+        name = self._chosen(chosen)
+        return Choice("named", (name,), True) if name else Choice()
+
+    def _chosen(self, wire: Json) -> str:
+        """What a choice names; a tool without a name of its own by its type, which no function has in this form."""
+        return (
+            self.tool_name(wire) or f"{wire.get('type')} {wire.get('server_label') or wire.get('name') or ''}".strip()
+        )
+
+    def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
+        chosen = as_object(body.get("tool_choice")) or {}
+        listed = objects(chosen.get("tools"))
+        given = {self._chosen(tool): tool for tool in listed}
+        typed = [tool for tool in listed if self.tool_name(tool) is None]
+        tools = [given.get(name) or {"type": "function", "name": name} for name in names]
+        return {**body, "tool_choice": {**chosen, "tools": [*tools, *(tool for tool in typed if tool not in tools)]}}
+
+    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+        own = [name for name in callable_names if name != loader]
+        if choice.mode == "named" and loader not in choice.names:
+            return body
+        if choice.required and loader == tools_.SEARCH:
+            # No choice can name the search: it has to leave for this one request, as it may (the guide's examples).
+            return {**body, "tools": [tool for tool in objects(body.get("tools")) if self.tool_name(tool) != loader]}
+        if choice.mode == "allowed":
+            own = [name for name in own if name in choice.names]
+        if not choice.required or not own:
+            return {**body, "tool_choice": "none"}
+        custom = {tool.get("name") for tool in objects(body.get("tools")) if tool.get("type") == "custom"}
+        named = [{"type": "custom" if name in custom else "function", "name": name} for name in own]
+        return {**body, "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": named}}
+
+    def structured(self, body: Json) -> bool:
+        form = as_object((as_object(body.get("text")) or {}).get("format")) or {}
+        return form.get("type") in ("json_schema", "json_object")
+
+    def streaming(self, body: Json) -> bool:
+        return body.get("stream") is True
+
+    def prepared(self, body: Json, *, usage: bool) -> Json:
+        return body
+
+    # -- items ---------------------------------------------------------------------------------------------------
+
+    def view(self, message: Json) -> View:
+        return items.view(message)
+
+    def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
+        if self.load_point == _SEARCH:
+            return [message]  # what was loaded in the other form is loaded in this one too
+        return list(items.turned_back(message, loader, form=self.load_point, ours=ours))
+
+    def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
+        return list(turn), ()
+
+    def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
+        return [message, tools_.additional(outcome.tools)] if outcome.tools else [message]
+
+    def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
+        return items.without_lone_reasoning(turn)
+
+    def settled(self, body: Json) -> Json:
+        given = self.messages(body)
+        placed = items.with_namespaces(given, body.get("tools"))
+        return body if placed is given else {**body, "input": list(placed)}
+
+    def thought(self, messages: Sequence[Json]) -> bool:
+        return False  # reasoning is bound to its items, not to what stands before them
+
+    def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
+        return body, ()
+
+    def is_marked(self, body: Json) -> bool:
+        return True  # prompts are cached without markers
+
+    def with_markers(self, body: Json) -> Json:
+        return body
+
+    def bare(self, message: Json) -> Json:
+        return items.bare(message)
+
+    def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
+        return tuple(turn)
+
+    def turned_back(self, body: Json) -> Json:
+        return body  # searches are not shown in this API yet
+
+    def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
+        return [item for item in messages if item.get("call_id") is None or item.get("call_id") not in call_ids]
+
+    def call(self, wire: Json) -> CallView | None:
+        return items.call_view(wire)
+
+    # -- replies -------------------------------------------------------------------------------------------------
+
+    def reply(self, reply: Json) -> ReplyView | None:
+        output = reply.get("output")
+        if reply.get("object") != "response" or not isinstance(output, list):
+            return None
+        made = objects(output)
+        parts = [part for item in made if item.get("type") == "message" for part in objects(item.get("content"))]
+        text = "".join(str(part.get("text") or "") for part in parts)
+        refused = any(part.get("type") == "refusal" for part in parts)
+        return ReplyView(
+            str(reply.get("id") or ""), text, items.calls(made), refused or str(reply.get("status")) in _CUT
+        )
+
+    def assistant(self, reply: Json, cut: Collection[int]) -> list[Json]:
+        made = objects(reply.get("output"))
+        return items.sendable(items.without_lone_reasoning(items.without_calls(made, cut)) if cut else made)
+
+    def visible(self, reply: Json, body: Json) -> Json:
+        output = objects(reply.get("output"))
+        shown = items.shown(output, body)
+        return {**reply, "output": shown} if any(a is not b for a, b in zip(shown, output, strict=True)) else reply
+
+    def result(self, call: CallView, outcome: Outcome) -> list[Json]:
+        if call.name == tools_.SEARCH:
+            answer = tools_.search_output(call.id, outcome.tools)
+            return [answer] if outcome.tools else [answer, items.note(outcome.text)]
+        text = as_failure(outcome.text) if outcome.failed else outcome.text
+        output: Json = {"type": "function_call_output", "call_id": call.id, "output": text}
+        return [output, tools_.additional(outcome.tools)] if self.load_point and outcome.tools else [output]
+
+    def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
+        return items.joined([sent for item in results for sent in self.incoming(item, loader="", ours=True)], following)
+
+    def merge(
+        self,
+        rounds: Sequence[Json],
+        hidden: Sequence[Collection[int]],
+        usage: Json,
+        *,
+        body: Json,
+        last_text: bool,
+        shown: Sequence[Sequence[Shown]] = (),
+    ) -> Json:
+        output: list[Json] = []
+        for at, (reply, cut) in enumerate(zip(rounds, hidden, strict=True)):
+            visible = items.without_calls(objects(reply.get("output")), cut)
+            if last_text and at < len(rounds) - 1:
+                visible = [item for item in visible if item.get("type") != "message"]
+            output += items.shown(visible, body)
+        merged = {**rounds[-1], "output": output}
+        if "previous_response_id" in merged:
+            merged["previous_response_id"] = rounds[0].get("previous_response_id")
+        return {**merged, "usage": usage} if usage else merged
+
+    def replaced_id(self, reply: Json, reply_id: str) -> Json:
+        return {**reply, "id": reply_id}
+
+    def merger(self, decider: Decider, body: Json) -> StreamMerger:
+        return ResponsesMerger(decider, tools_.namespaces(body.get("tools")))
+
+    def headers(self, caller: Mapping[str, str], betas: Sequence[str]) -> Mapping[str, str | None]:
+        return {}
