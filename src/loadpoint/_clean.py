@@ -29,10 +29,12 @@ def clean(messages: Sequence[Any]) -> list[Any]:
 
 
 def _turns(dialect: Dialect, messages: Sequence[Json]) -> Iterator[list[Json]]:
-    """An assistant message and what follows it up to the next one: ids such as `call_0` repeat across turns."""
+    """Assistant messages and what follows them up to the next ones: ids such as `call_0` repeat across turns."""
     turn: list[Json] = []
+    speaking = False
     for message in messages:
-        if turn and dialect.view(message).role == "assistant":
+        before, speaking = speaking, dialect.view(message).role == "assistant"
+        if turn and speaking and not before:
             yield turn
             turn = []
         turn.append(message)
@@ -47,11 +49,17 @@ def _cleaned(dialect: Dialect, turn: Sequence[Json]) -> list[Json]:
 def _loader_calls(dialect: Dialect, turn: Sequence[Json]) -> Iterator[str]:
     views = [dialect.view(message) for message in turn]
     results = {result.call_id: result for view in views for result in view.results}
-    for call in views[0].calls:
+    for call in (call for view in views for call in view.calls):
         result = results.get(call.id)
         ours = result is None or bool(result.names) or result.failed or parse_answer(result.text) is not None
-        if ours and _LOADER.fullmatch(call.name):
+        if call.name in _nameless(dialect) or (ours and _LOADER.fullmatch(call.name)):
             yield call.id
+
+
+def _nameless(dialect: Dialect) -> set[str | None]:
+    """What this dialect calls its loaders that have no name on the wire."""
+    forms = [dialect.at(point) for point in dialect.renders]
+    return {form.tool_name(form.loader(LOADER_NAME, "", {})) for form in forms} - {LOADER_NAME, None}
 
 
 def plain(value: Any) -> Any:

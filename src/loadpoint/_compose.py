@@ -56,8 +56,10 @@ class Composer:
             self._continue(state, shown, declared, changed)
         else:
             shown[self.loader_name] = self.loader
+        # A resident that was loaded by value before it became one can be called where it stands.
+        there = [] if self.declares or not self.native else [name for name in referenced if name not in changed]
         for entry in self.registry.residents:
-            if entry.name not in shown:
+            if entry.name not in shown and entry.name not in there:
                 shown[entry.name] = entry.definition
         placed = [proof.name for proof in proofs if self.native and proof.placed]
         asked = [name for name in forced if self.declares or name not in placed]
@@ -66,9 +68,10 @@ class Composer:
         for name in self._declarable(placed, referenced):
             if name not in shown and name not in declared:
                 declared[name] = self._definition(name, state, deferred=True)
-        # What is loaded by value stands in the transcript alone.
-        there: Collection[str] = declared if self.declares else placed
-        callable_now = [*shown, *(name for name in there if name in placed and name not in shown)]
+        named: Collection[str] = declared if self.declares else placed
+        residents = [entry.name for entry in self.registry.residents]
+        callable_now = [*shown, *(name for name in named if name in placed and name not in shown)]
+        callable_now += [name for name in dict.fromkeys(there) if name in residents and name not in shown]
         tools = [*self._marked(shown), *declared.values()]
         return Composed(tools, list(declared), callable_now, changed)
 

@@ -73,6 +73,19 @@ class Form:
         chosen = Policy(**{"strategy": self.strategy, **(policy or {})})
         return Conversation(self.dialect, chosen, stream=self.stream, **{"model": self.model, **given})
 
+    @property
+    def by_value(self) -> bool:
+        """Whether what is loaded stands in the conversation alone."""
+        return self.dialect == RESPONSES and self.strategy == "native"
+
+    def choice(self, mode: str, name: str = "") -> Json:
+        """A `tool_choice`: none, auto, required, or named."""
+        if self.dialect == MESSAGES:
+            kind = {"required": "any", "named": "tool"}.get(mode, mode)
+            return {"tool_choice": {"type": kind, "name": name} if name else {"type": kind}}
+        inner = {"function": {"name": name}} if self.dialect == CHAT else {"name": name}
+        return {"tool_choice": {"type": "function", **inner} if name else mode}
+
 
 WAYS = (
     (CHAT, "resend", ""),
@@ -127,11 +140,11 @@ class Conversation:
         self.model = self.model or model
         self.session = self.session or self.fresh()
         self.server = Emulator(Script(lambda turn: self._played(self.moves.pop(0), turn.search)))
+        self.served = True
 
-    @staticmethod
-    def _played(move: Move, name: str | None) -> Move:
+    def _played(self, move: Move, name: str | None) -> Move:
         """The move, with the loader called by the name that the emulator has for the model's own search."""
-        if name is None:
+        if name is None or not self.served:
             return move
         return move.but(calls=[(name if call[0] == "ToolSearch" else call[0], *call[1:]) for call in move.calls])
 
@@ -266,7 +279,11 @@ class Conversation:
             return [(call["function"]["name"], json.loads(call["function"]["arguments"] or "{}")) for call in found]
         if self.dialect == RESPONSES:
             made = [item for item in reply["output"] if item["type"].endswith("_call")]
-            return [(item["name"], json.loads(item["arguments"] or "{}")) for item in made]
+            searched = [item["arguments"] if "name" not in item else None for item in made]
+            return [
+                (item.get("name", "ToolSearch"), json.loads(item["arguments"] or "{}") if own is None else own)
+                for item, own in zip(made, searched, strict=True)
+            ]
         return [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
 
     def text(self, reply: Json) -> str:

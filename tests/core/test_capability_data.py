@@ -27,7 +27,7 @@ POINTS = {
 CONDITIONS = {"dialects", "endpoints", "families", "tiers", "from", "below", "match", "except"}
 PROVENANCE = {"source", "date", "grade"}
 KEYS = {
-    "load_point": {"name", "declare", "betas", "by_choice"},
+    "load_point": {"name", "declare", "betas", "by_choice", "choosable"},
     "denied": {"reason"},
     "trait": {"forced_choice", "binds_thinking"},
     "limits": set(Limits.__dataclass_fields__),

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bench import judge
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation
+from tests.core.conversation import NAMES, Conversation, Form, everywhere
 
-from loadpoint import Policy
 from loadpoint.emulator import Move
-
-MODES = [(CHAT, "resend"), (MESSAGES, "native"), (MESSAGES, "resend")]
 
 
 def _by_hand(message: dict[str, Any]) -> dict[str, Any]:
     """Only what a person would write: text and calls, nothing that the API added."""
+    if "output" in message or message.get("type") in ("message", "function_call", "reasoning"):
+        return _item_by_hand(message)
     content = message.get("content")
     if isinstance(content, list):
         kept = [
@@ -36,6 +34,12 @@ def _by_hand(message: dict[str, Any]) -> dict[str, Any]:
             for c in message["tool_calls"]
         ]
     return out
+
+
+def _item_by_hand(item: dict[str, Any]) -> dict[str, Any]:
+    if item["type"] == "message":
+        return {"role": "assistant", "content": "".join(part["text"] for part in item["content"])}
+    return {key: item[key] for key in ("type", "call_id", "name", "arguments") if key in item}
 
 
 STYLES: dict[str, Any] = {
@@ -97,16 +101,15 @@ def _loaded_already(talk: Conversation, move: Move) -> bool:
     return any(name != "ToolSearch" and arguments["id"] == "seven" for name, arguments, *_ in calls)
 
 
-@pytest.mark.parametrize(("dialect", "strategy"), MODES)
-@pytest.mark.parametrize("stream", [False, True])
+@everywhere
 @settings(max_examples=30)
 @given(plan=turns(), styles=st.lists(st.sampled_from(sorted(STYLES)), min_size=1, max_size=4))
-def test_the_prefix_holds(dialect: str, strategy: str, stream: bool, plan: Any, styles: list[str]) -> None:
-    talk = Conversation(dialect, Policy(strategy=strategy), stream=stream)
+def test_the_prefix_holds(form: Form, plan: Any, styles: list[str]) -> None:
+    talk = form.talk()
     count = iter(range(10_000))
     talk.style = lambda message: STYLES[styles[next(count) % len(styles)]](message)  # noqa: PLW0108 - chosen each time
     play(talk, plan)
-    found = judge.check(talk.bodies, mode="resend" if strategy == "resend" else "native")
+    found = judge.check(talk.bodies, mode="resend" if form.strategy == "resend" else "native")
     promoted = any(tool.get("why") == "call" for report in talk.reports for tool in report.as_json()["loaded"])
     if promoted:
         found = [violation for violation in found if violation.reason != "tools_grew"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search
+from tests.core.conversation import CHAT, NAMES, RESPONSES, Form, everywhere, search
 
 from loadpoint._dialect import CallView, ResultView, View
 from loadpoint._loaded import evidence
@@ -249,7 +249,7 @@ def test_a_search_calls_nothing_of_the_caller_and_widens_nothing(form: Form):
 def test_native_and_resend_show_the_caller_the_same(form: Form):
     if form.dialect == CHAT:
         pytest.skip("one strategy only")
-    other = Form(MESSAGES, "resend" if form.strategy == "native" else "native", form.stream)
+    other = Form(form.dialect, "resend" if form.strategy == "native" else "native", form.stream)
     seen = []
     for which in (form, other):
         talk = which.talk()
@@ -266,7 +266,9 @@ def _searched_by_the_caller(talk: Any) -> None:
     talk.user("please do it")
     reply = talk.send(Move(calls=[search("invoice_export")]))
     box = Toolbox(tools(talk.dialect, NAMES))
-    if talk.dialect == CHAT:
+    if talk.dialect == RESPONSES:
+        talk.visible.append(box.answer(next(item for item in reply["output"] if item["type"].endswith("_call"))))
+    elif talk.dialect == CHAT:
         talk.visible.append(box.answer(reply["choices"][0]["message"]["tool_calls"][0]))
     else:
         (call,) = [block for block in reply["content"] if block["type"] == "tool_use"]

@@ -24,7 +24,7 @@ def test_the_bare_provider_takes_the_history_at_every_turn(form: Form, thinks: b
     if thinks and form.dialect == CHAT:
         pytest.skip("no thinking blocks in this API")
     said: dict[str, Any] = {"thinking": "let me see"} if thinks else {}
-    extra = {"thinking": {"type": "adaptive"}} if thinks else {}
+    extra = {"thinking": {"type": "adaptive"}} if thinks and form.dialect == MESSAGES else {}
     talk = form.talk({"resident": ("ledger_list",)}, extra=extra)
     for name in (TOOL, "photo_list"):
         talk.user(f"do {name}")

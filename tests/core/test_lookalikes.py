@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bench import judge
-from tests.core.conversation import CHAT, NAMES, Conversation, Form, everywhere, form_id, search
+from tests.core.conversation import CHAT, MESSAGES, NAMES, RESPONSES, Conversation, Form, everywhere, form_id, search
 
 from loadpoint.emulator import Move
 
@@ -145,9 +145,10 @@ def test_a_history_whose_beginning_was_cut_off_keeps_the_rounds_of_its_calls(for
 def test_a_system_prompt_with_a_clock_in_it_loses_no_rounds_with_random_ids(form: Form):
     if form.dialect == CHAT:
         pytest.skip("there the system prompt is a message")
-    talk = form.talk(extra={"system": "It is 10:00."})
+    prompt = "system" if form.dialect == MESSAGES else "instructions"
+    talk = form.talk(extra={prompt: "It is 10:00."})
     talk.load(TOOL)
-    talk.extra = {"system": "It is 10:01."}
+    talk.extra = {prompt: "It is 10:01."}
     talk.user("again")
     talk.send(Move(text="ok"))
     assert talk.report.prefix.broke == "system_changed"
@@ -159,10 +160,11 @@ def test_a_clock_in_the_system_prompt_loses_no_search_either(form: Form):
     """Nothing here has a random id: one search, answered in text, under a prompt that changes with every request."""
     if form.dialect == CHAT:
         pytest.skip("there the system prompt is a message")
-    talk = form.talk(extra={"system": "It is 10:00."})
+    prompt = "system" if form.dialect == MESSAGES else "instructions"
+    talk = form.talk(extra={prompt: "It is 10:00."})
     talk.user("is there something for invoices?")
     talk.send(Move(calls=[search(TOOL)]), Move(text="yes, there is"))
-    talk.extra = {"system": "It is 10:01."}
+    talk.extra = {prompt: "It is 10:01."}
     talk.user("use it")
     talk.send(Move(text="ok"))
     assert talk.report.prefix.broke == "system_changed"
@@ -178,11 +180,9 @@ def test_results_that_the_caller_clears_lose_no_rounds(form: Form, which: int):
     talk.load("photo_list")
     talk.user("is there something for events?")
     talk.send(Move(calls=[search("event_list", max_results=1)]), Move(text="yes, there is"))
-    results = [
-        m for m in talk.visible if m["role"] == "tool" or (isinstance(m["content"], list) and "tool_result" in str(m))
-    ]
-    block = results[which] if form.dialect == CHAT else results[which]["content"][0]
-    block["content"] = "[cleared]"
+    results = [m for m in talk.visible if m.get("role") == "tool" or "tool_result" in str(m) or "output" in m]
+    block = results[which]["content"][0] if form.dialect == MESSAGES else results[which]
+    block["output" if form.dialect == RESPONSES else "content"] = "[cleared]"
     talk.user("again")
     talk.send(Move(text="ok"))
     assert talk.report.prefix.broke == "history_rewritten"

@@ -40,8 +40,13 @@ def test_our_answer_stands_in_the_message_of_the_callers_results(form: Form) -> 
     if form.dialect == MESSAGES:
         assert len(talk.body["messages"]) == 3
         assert [b["type"] for b in talk.body["messages"][-1]["content"]] == ["tool_result"] * 3
-    else:
+    elif form.dialect == CHAT:
         assert [m["role"] for m in talk.body["messages"]] == ["user", "assistant", "tool", "tool", "tool"]
+    else:
+        kinds = [item.get("type", item.get("role")) for item in talk.body["input"]]
+        loads = kinds.index("additional_tools") if form.model and form.by_value else len(kinds)
+        assert all(kind.endswith("_output") for kind in kinds[4:loads]), "what we add stands behind all results"
+        assert len(kinds[4:loads]) == 3
 
 
 @everywhere
@@ -63,6 +68,8 @@ def test_the_same_tool_found_twice_in_one_reply_is_loaded_once(form: Form) -> No
     talk.send(Move(calls=[search("invoice_export"), search("invoice_export", max_results=1)]), Move(text="ok"))
     assert [tool.name for tool in talk.report.loaded] == ["invoice_export"]
     names = talk.in_context() + talk.declared()
+    if form.by_value:
+        names = [talk.name(tool) for item in talk.body["input"] for tool in item.get("tools") or []]
     assert names.count("invoice_export") == 1
 
 
@@ -101,9 +108,9 @@ def test_a_call_without_arguments_of_a_tool_without_parameters_goes_through(form
     talk.user("go")
     free = {"type": "object", "properties": {}}
     listed = tools(form.dialect)
-    (listed[0].get("function") or listed[0])["parameters" if form.dialect == CHAT else "input_schema"] = free
+    (listed[0].get("function") or listed[0])["input_schema" if form.dialect == MESSAGES else "parameters"] = free
     talk.extra = {"tools": listed}
-    nothing: Any = "" if form.dialect == CHAT else {}
+    nothing: Any = {} if form.dialect == MESSAGES else ""
     reply = talk.send(Move(calls=[(NAMES[0], nothing)]))
     assert talk.calls(reply) == [(NAMES[0], {})]
     talk.answer(reply)

@@ -212,7 +212,7 @@ def test_a_catalog_in_the_system_prompt_stays_where_it_was(form: Form) -> None:
     talk.load(TOOL)
     assert not judge.check(talk.bodies, mode=form.strategy)
     for body in talk.bodies:
-        system = body["system"] if form.dialect == MESSAGES else body["messages"][0]["content"]
+        system = body["system"] if form.dialect == MESSAGES else body[talk.key][0]["content"]
         assert system[-1]["text"].startswith("# On-demand tools")
         assert json.dumps(body).count("# On-demand tools") == 1
 
@@ -224,4 +224,4 @@ def test_a_system_message_is_never_made_for_the_catalog(form: Form) -> None:
     talk.send(Move(text="hi"))
     assert "On-demand" not in json.dumps(talk.body)
     assert "system" not in talk.body
-    assert [message["role"] for message in talk.body["messages"]] == ["user"]
+    assert [message["role"] for message in talk.body[talk.key]] == ["user"]

@@ -23,7 +23,8 @@ def test_a_call_with_a_search_reports_all_of_it(form: Form) -> None:
     talk.send(Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 1})]))
     report = talk.report
     assert report.strategy == form.strategy
-    assert report.load_point == ("tool_reference" if form.strategy == "native" else None)
+    point = "tool_reference" if form.dialect == MESSAGES else "additional_tools" if form.model else "tool_search"
+    assert report.load_point == (point if form.strategy == "native" else None)
     assert report.reason
     assert report.resident == ("ledger_list",)
     assert report.deferred == len(NAMES) - 1

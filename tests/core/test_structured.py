@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.core.conversation import CHAT, Form, everywhere, search
+from tests.core.conversation import CHAT, RESPONSES, Form, everywhere, search
 
 from loadpoint.emulator import Move
 
@@ -23,6 +23,8 @@ def structured(form: Form) -> dict[str, Any]:
     }
     if form.dialect == CHAT:
         return {"response_format": {"type": "json_schema", "json_schema": {"name": "total", "schema": schema}}}
+    if form.dialect == RESPONSES:
+        return {"text": {"format": {"type": "json_schema", "name": "total", "schema": schema, "strict": True}}}
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
 
@@ -34,7 +36,7 @@ def test_only_the_last_rounds_text_is_shown(form: Form) -> None:
     assert talk.text(reply) == ANSWER
     talk.user("again")
     talk.send(Move(text=ANSWER))
-    assert "I look for it." in json.dumps(talk.body["messages"]), "the model keeps what it said"
+    assert "I look for it." in json.dumps(talk.body[talk.key]), "the model keeps what it said"
     assert talk.report.prefix.stable
     assert talk.bare()[0] == 200
 
@@ -83,7 +85,9 @@ def test_preamble_of_a_round_that_calls_the_callers_tool_is_shown(form: Form) ->
     assert talk.calls(reply) == [("ledger_list", {"id": 1})]
 
 
-@pytest.mark.parametrize("form", [Form(CHAT, "resend", True), Form("anthropic.messages", "native", True)])
+@pytest.mark.parametrize(
+    "form", [Form(CHAT, "resend", True), Form("anthropic.messages", "native", True), Form(RESPONSES, "native", True)]
+)
 def test_the_answer_streams_from_its_first_bracket_on(form: Form) -> None:
     talk = form.talk(extra=structured(form))
     talk.user("go")
@@ -98,10 +102,11 @@ def test_the_answer_streams_from_its_first_bracket_on(form: Form) -> None:
     assert all(shown[at] for at in texts), "held although it began with a bracket"
 
 
-@pytest.mark.parametrize("form", [Form(CHAT, "resend", True), Form("anthropic.messages", "native", True)])
+@pytest.mark.parametrize(
+    "form", [Form(CHAT, "resend", True), Form("anthropic.messages", "native", True), Form(RESPONSES, "native", True)]
+)
 def test_a_round_that_cannot_search_is_never_held(form: Form) -> None:
-    choice = {"tool_choice": "none" if form.dialect == CHAT else {"type": "none"}}
-    talk = form.talk(extra={**structured(form), **choice})
+    talk = form.talk(extra={**structured(form), **form.choice("none")})
     talk.user("go")
     call = talk.begun()
     splice = call.splice()

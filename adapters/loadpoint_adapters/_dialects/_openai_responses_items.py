@@ -108,18 +108,20 @@ def without_lone_reasoning(turn: Sequence[Json]) -> list[Json]:
     A turn that stands for several rounds holds the reasoning of each, and the API refuses one without its follower
     ("provided without its required following item", https://github.com/vercel/ai/issues/7099).
     """
-    following = [*turn[1:], {"type": "reasoning"}]
-    return [
-        item
-        for item, after in zip(turn, following, strict=True)
-        if item.get("type") != "reasoning" or after.get("type") != "reasoning"
-    ]
+    kinds = [item.get("type") for item in turn]
+    following = [*kinds[1:], "reasoning"]
+    return [item for at, item in enumerate(turn) if kinds[at] != "reasoning" or following[at] != "reasoning"]
 
 
 def shown(output: Iterable[Json], body: Json) -> list[Json]:
     """The items with only those namespaces that the caller has declared: others come from how we load tools."""
     known = namespaces(body.get("tools"))
     return [without_namespace(item, known) for item in output]
+
+
+def echoed(response: Json, body: Json) -> Json:
+    """The response with the caller's own tools in it: it repeats those that were sent."""
+    return {**response, "tools": body["tools"]} if "tools" in response and "tools" in body else response
 
 
 def without_namespace(item: Json, known: Collection[str]) -> Json:

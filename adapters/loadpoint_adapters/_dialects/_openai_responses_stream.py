@@ -7,14 +7,14 @@ and the last event of its item (seen in March 2026), which nobody sees: searches
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from loadpoint._dialect import Decider, Shown
 from loadpoint._json import Json, as_object, dumps, objects, parse_object
 from loadpoint._sse import Event, frame
 
-from ._openai_responses_items import call_view, without_namespace
-from ._openai_responses_tools import SEARCH, qualified
+from ._openai_responses_items import call_view, echoed, without_namespace
+from ._openai_responses_tools import SEARCH, namespaces, qualified
 
 _OPENING = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
@@ -22,11 +22,12 @@ _TEXT = "response.output_text.delta"
 
 
 class ResponsesMerger:
-    """One visible stream made of several rounds. `namespaces` are those that the caller has declared."""
+    """One visible stream made of several rounds; `body` is the caller's request."""
 
-    def __init__(self, decider: Decider, namespaces: Collection[str]) -> None:
+    def __init__(self, decider: Decider, body: Json) -> None:
         self.decider = decider
-        self.namespaces = namespaces
+        self.body = body
+        self.namespaces = namespaces(body.get("tools"))
         self.visible_id: str | None = None
         self.opened = False
         self.number = 0
@@ -97,7 +98,8 @@ class ResponsesRound:
         # The events that open a later round are none of the caller's reply.
         if response.get("id") != self.merger.visible_id:
             return ()
-        return (self.merger.numbered(event, data),)
+        shown = {**data, "response": echoed(response, self.merger.body)}
+        return (self.merger.numbered(event if shown == data else _named(event), shown),)
 
     def _item(self, event: Event, data: Json, kind: str) -> Iterable[bytes]:
         at: int = data["output_index"]

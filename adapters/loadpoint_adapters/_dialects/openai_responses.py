@@ -178,7 +178,7 @@ class OpenAIResponses:
         own = [name for name in callable_names if name != loader]
         if choice.mode == "named" and loader not in choice.names:
             return body
-        if choice.required and loader == tools_.SEARCH:
+        if choice.required and own and loader == tools_.SEARCH:
             # No choice can name the search: it has to leave for this one request, as it may (the guide's examples).
             return {**body, "tools": [tool for tool in objects(body.get("tools")) if self.tool_name(tool) != loader]}
         if choice.mode == "allowed":
@@ -271,7 +271,8 @@ class OpenAIResponses:
     def visible(self, reply: Json, body: Json) -> Json:
         output = objects(reply.get("output"))
         shown = items.shown(output, body)
-        return {**reply, "output": shown} if any(a is not b for a, b in zip(shown, output, strict=True)) else reply
+        seen = items.echoed(reply, body)
+        return {**seen, "output": shown} if any(a is not b for a, b in zip(shown, output, strict=True)) else seen
 
     def result(self, call: CallView, outcome: Outcome) -> list[Json]:
         if call.name == tools_.SEARCH:
@@ -300,16 +301,15 @@ class OpenAIResponses:
             if last_text and at < len(rounds) - 1:
                 visible = [item for item in visible if item.get("type") != "message"]
             output += items.shown(visible, body)
-        merged = {**rounds[-1], "output": output}
-        if "previous_response_id" in merged:
-            merged["previous_response_id"] = rounds[0].get("previous_response_id")
+        asked = {key: rounds[0][key] for key in ("previous_response_id", "tool_choice") if key in rounds[0]}
+        merged = {**items.echoed(rounds[-1], body), **asked, "output": output}
         return {**merged, "usage": usage} if usage else merged
 
     def replaced_id(self, reply: Json, reply_id: str) -> Json:
         return {**reply, "id": reply_id}
 
     def merger(self, decider: Decider, body: Json) -> StreamMerger:
-        return ResponsesMerger(decider, tools_.namespaces(body.get("tools")))
+        return ResponsesMerger(decider, body)
 
     def headers(self, caller: Mapping[str, str], betas: Sequence[str]) -> Mapping[str, str | None]:
         return {}
