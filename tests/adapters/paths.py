@@ -249,6 +249,13 @@ PATHS: dict[str, tuple[Walk, ...]] = {
     **{f"anthropic:beta.messages.{name}": walks for name, walks in (_MESSAGES | _THREADS).items()},
 }
 ELSEWHERE = {
+    # test_response_paths.py
+    "openai:responses.create",
+    "openai:responses.parse",
+    "openai:responses.stream",
+    "openai:responses.input_tokens.count",
+    "openai:beta.responses.create",
+    "openai:beta.responses.input_tokens.count",
     # test_anthropic_paths.py
     "anthropic:beta.messages.tool_runner",
     "anthropic:messages.count_tokens",
