@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from ._answers import Answers
 from ._compose import Composed, definitions
 from ._dialect import CallView, Outcome, ReplyView, Shown
-from ._json import Json, digest, well_formed
-from ._ledger._record import Record, State
+from ._json import Json, well_formed
+from ._ledger._record import State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
 from ._plan import ALLOWED, Plan, Request, Step
 from ._prefix import tools_changed
-from ._replay import group_level, record_keys
 from ._report import CallReport, Round
 from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
@@ -376,27 +375,3 @@ class Call:
     def report(self) -> CallReport:
         """The report; what is known so far while the call still runs."""
         return self._report or call_report(self)
-
-    def records(self, result: Json) -> list[tuple[str, Record]]:
-        """The records of this call under their keys."""
-        transcript = self.plan.transcript
-        views = [*transcript.prefill_views, *map(self.dialect.view, self.dialect.assistant(result, ()))]
-        level = group_level(views)
-        reply = self.dialect.reply(result)
-        record = Record(
-            chain=digest(transcript.chain, level),
-            sent_before=transcript.sent_before,
-            turn=(*transcript.prefill, *self.turn),
-            pending=self.pending,
-            state=self.state(),
-            reply_id=reply.id if reply else None,
-            context_tokens=self.report.tokens.context,
-        )
-        out = [(key, record) for key in record_keys(self.plan.scope, transcript, views, level)]
-        if self.dialect.continues(self.request.body):
-            ids = {self.visible_id, record.reply_id} - {None, ""}
-            out += [(digest(self.plan.scope, "reply", str(i)), record) for i in sorted(map(str, ids))]
-        held = self.dialect.held(self.request.body)
-        if held is not None and held.conversation is not None:
-            out.append((digest(self.plan.scope, "conversation", held.conversation), record))
-        return out

@@ -21,6 +21,7 @@ from ._paid import PaidRound, PaidRounds
 from ._passing import Passing
 from ._plan import Request
 from ._policy import Policy
+from ._records import records
 from ._registry import Registry, build
 from ._replay import Reader, Replayer
 from ._report import CallReport
@@ -153,11 +154,11 @@ class Session:
     def remember(self, call: Call, result: Json) -> None:
         """Write the records of a call that is over, and tell `on_report`."""
         try:
-            records = call.records(result)
+            found = records(call, result)
         except Exception:
             log.exception("a fault in loadpoint: this reply is not remembered, and handed over all the same")
-            records = []
-        for key, record in records:
+            found = []
+        for key, record in found:
             self.add(key, record)
         self.tell(call.report)
 

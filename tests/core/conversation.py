@@ -37,7 +37,7 @@ NAMES = tuple(f"{thing}_{act}" for thing in THINGS for act in ACTS)
 
 def tools(dialect: str, names: Sequence[str] = NAMES) -> list[Json]:
     """Wire tools of one dialect."""
-    made = []
+    made: list[Json] = []
     for name in names:
         thing, _, act = name.partition("_")
         schema = {
@@ -49,7 +49,8 @@ def tools(dialect: str, names: Sequence[str] = NAMES) -> list[Json]:
         if dialect == CHAT:
             made.append({"type": "function", "function": {"name": name, "description": text, "parameters": schema}})
         elif dialect == RESPONSES:
-            made.append({"type": "function", "name": name, "description": text, "parameters": schema, "strict": False})
+            plain = {"type": "function", "name": name, "description": text, "parameters": schema}
+            made.append({**plain, "strict": False})
         else:
             made.append({"name": name, "description": text, "input_schema": schema})
     return made
@@ -150,7 +151,7 @@ class Conversation:
 
     def fresh(self, **given: Any) -> Session:
         """A session that knows nothing: another process."""
-        spoken = [OpenAIChat(), AnthropicMessages(), OpenAIResponses()]
+        spoken: list[Any] = [OpenAIChat(), AnthropicMessages(), OpenAIResponses()]
         return Session(spoken, self.policy, on_report=self.reports.append, **given)
 
     @property

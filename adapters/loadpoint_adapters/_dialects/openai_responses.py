@@ -301,8 +301,8 @@ class OpenAIResponses:
             if last_text and at < len(rounds) - 1:
                 visible = [item for item in visible if item.get("type") != "message"]
             output += items.shown(visible, body)
-        asked = {key: rounds[0][key] for key in ("previous_response_id", "tool_choice") if key in rounds[0]}
-        merged = {**items.echoed(rounds[-1], body), **asked, "output": output}
+        asked: Json = {key: rounds[0][key] for key in ("previous_response_id", "tool_choice") if key in rounds[0]}
+        merged: Json = {**items.echoed(rounds[-1], body), **asked, "output": output}
         return {**merged, "usage": usage} if usage else merged
 
     def replaced_id(self, reply: Json, reply_id: str) -> Json:
