@@ -93,8 +93,7 @@ class Beginning:
         if chosen.strategy == "eager":
             return self._eager(registry, transcript, chosen)
         writes = self.dialect.at(chosen.load_point)
-        known = self.dialect.at(state.load_point if state else None)
-        if transcript.turns and writes.load_point != known.load_point:
+        if transcript.forms - {writes.load_point}:  # other models and policies, or rounds that are lost
             transcript = replayer.replay(messages, loader=registry.loader, writes=writes)
         return self._driven(self._plan(registry, transcript, chosen, threaded=held is not None), self.request)
 

@@ -103,6 +103,8 @@ class Transcript:
     unique: bool = False
     """Whether a turn has call ids that no other conversation has."""
     turns: int = 0
+    forms: frozenset[str | None] = frozenset()
+    """The load points in which turns were written."""
     lost: int = 0
     """Assistant turns without a record."""
     lost_since: int = 0
@@ -222,6 +224,7 @@ class Replayer:
             restored = [sent for message in visible for sent in form.incoming(message, loader=loader)]
             turn: Sequence[Json]
             turn, out.pending = self.dialect.unanswered(self.dialect.rebuilt(restored))
+            out.forms |= {form.load_point}
         else:
             out.rewritten = record.sent_before != out.sent
             out.lost_since = 0
@@ -234,6 +237,7 @@ class Replayer:
                 ours, form = bool(record.turn), writes or before
                 turn = [sent for m in turn for sent in form.incoming(m, loader=loader, ours=ours)]
             out.pending = record.pending
+            out.forms |= {(writes or before).load_point}
         self._push(out, turn)
         if record is not None and not out.rewritten:
             out.shared = out.tokens

@@ -215,12 +215,12 @@ def joined(results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
 def bare(item: Json) -> Json:
     """The item without cache breakpoints; a string is the part that it stands for."""
     out = dict(item)
-    for key, kind in (("content", "input_text"), ("output", "input_text")):
+    for key in ("content", "output"):
         value = item.get(key)
         if isinstance(value, str) and item.get("role") != "assistant":
-            out[key] = [{"type": kind, "text": value}]
-        elif isinstance(value, list):
-            out[key] = [_bare_part(part) for part in as_list(value)]
+            out[key] = [{"type": "input_text", "text": value}]
+        elif parts := as_list(value):
+            out[key] = [_bare_part(part) for part in parts]
     return out
 
 

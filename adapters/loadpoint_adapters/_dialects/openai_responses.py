@@ -253,10 +253,9 @@ class OpenAIResponses:
     # -- replies -------------------------------------------------------------------------------------------------
 
     def reply(self, reply: Json) -> ReplyView | None:
-        output = reply.get("output")
-        if reply.get("object") != "response" or not isinstance(output, list):
+        if reply.get("object") != "response" or not isinstance(reply.get("output"), list):
             return None
-        made = objects(output)
+        made = objects(reply["output"])
         parts = [part for item in made if item.get("type") == "message" for part in objects(item.get("content"))]
         text = "".join(str(part.get("text") or "") for part in parts)
         refused = any(part.get("type") == "refusal" for part in parts)
