@@ -140,10 +140,10 @@ class Conversation:
         self.base, self.path, model = WIRES[self.dialect]
         self.model = self.model or model
         self.session = self.session or self.fresh()
-        self.server = Emulator(Script(lambda turn: self._played(self.moves.pop(0), turn.search)))
+        self.server = Emulator(Script(lambda turn: self.played(self.moves.pop(0), turn.search)))
         self.served = True
 
-    def _played(self, move: Move, name: str | None) -> Move:
+    def played(self, move: Move, name: str | None) -> Move:
         """The move, with the loader called by the name that the emulator has for the model's own search."""
         if name is None or not self.served:
             return move

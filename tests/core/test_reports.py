@@ -174,7 +174,7 @@ def test_a_fault_of_ours_hands_over_the_reply_and_is_reported(
 def test_a_reply_that_cannot_be_remembered_is_handed_over(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
     talk = form.talk()
     talk.user("go")
-    monkeypatch.setattr("loadpoint._engine.Call.records", lambda self, result: 1 / 0)
+    monkeypatch.setattr("loadpoint._session.records", lambda call, result: 1 / 0)
     reply = talk.send(Move(calls=[search(TOOL)]), Move(text="an answer"))
     assert talk.text(reply) == "an answer"
     assert len(talk.reports) == 1

@@ -130,7 +130,7 @@ def test_instructions_that_name_a_deferred_tool_are_warned_about(form: Form) -> 
     if form.dialect == CHAT:
         talk.visible.append({"role": "system", "content": told})
     else:
-        talk.extra["system"] = told
+        talk.extra["system" if form.dialect == MESSAGES else "instructions"] = told
     talk.user("hello")
     talk.send(Move(text="hi"))
     (warning,) = [text for text in talk.report.warnings if TOOL in text]
@@ -248,7 +248,7 @@ def test_the_history_holds_calls_of_the_tools_themselves(form: Form) -> None:
 
     def model(turn: Turn) -> Move:
         asked.append(turn)
-        return talk.moves.pop(0)
+        return talk.played(talk.moves.pop(0), turn.search)
 
     talk = form.talk()
     talk.server = emulator.Emulator(Script(model))
@@ -262,7 +262,7 @@ def test_the_history_holds_calls_of_the_tools_themselves(form: Form) -> None:
     calls = [call for each in talk.replies for call in talk.calls(each)]
     assert calls == [(TOOL, {"id": 41}), ("photo_delete", {"id": 42})], "no envelope, no loader"
     assert "ToolSearch" not in json.dumps(talk.visible)
-    ids = {found.id: found.is_error for found in asked[-1].history if found.name != "ToolSearch"}
+    ids = {found.id: found.is_error for found in asked[-1].history if found.name not in ("ToolSearch", "tool_search")}
     assert [key for key in ids if f'"{key}"' in json.dumps(talk.visible)] == list(ids), "under the model's own ids"
     if form.dialect == MESSAGES:
         assert list(ids.values()) == [False, True]
@@ -289,7 +289,7 @@ def test_a_deferred_namespaced_tool_called_at_once_does_not_end_the_run(form: Fo
     names = [f"crm__{name}" for name in NAMES]
     tool = f"crm__{TOOL}"
     talk = form.talk({"unloaded_call": policy}, names=names)
-    if form.dialect == CHAT:
+    if form.dialect != MESSAGES:
         talk.extra["parallel_tool_calls"] = False
     else:
         talk.extra["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}

@@ -18,6 +18,7 @@ from ._openai_results import is_failure
 _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _OUTPUT_ONLY = ("created_by",)
+_UNFINISHED = ("in_progress", "incomplete")
 
 
 def text_of(content: Any) -> str:
@@ -98,8 +99,17 @@ def without_calls(output: Iterable[Json], cut: Collection[int]) -> list[Json]:
 
 
 def sendable(output: Iterable[Json]) -> list[Json]:
-    """Items of a reply as a request may hold them: without the fields that only replies have."""
-    return [{key: value for key, value in item.items() if key not in _OUTPUT_ONLY} for item in output]
+    """Items of a reply as a request may hold them: without the fields that only replies have, with whole arguments."""
+    return [completed({key: value for key, value in item.items() if key not in _OUTPUT_ONLY}) for item in output]
+
+
+def completed(item: Json) -> Json:
+    """A call with an empty object where its server wrote no arguments; the same object where they are there."""
+    kind, given = item.get("type"), item.get("arguments")
+    if kind == "tool_search_call" and as_object(given) is None:
+        return {**item, "arguments": {}}
+    blank = kind == "function_call" and not str(given or "").strip()
+    return {**item, "arguments": "{}"} if blank and item.get("status") not in _UNFINISHED else item
 
 
 def without_lone_reasoning(turn: Sequence[Json]) -> list[Json]:
@@ -116,7 +126,7 @@ def without_lone_reasoning(turn: Sequence[Json]) -> list[Json]:
 def shown(output: Iterable[Json], body: Json) -> list[Json]:
     """The items with only those namespaces that the caller has declared: others come from how we load tools."""
     known = namespaces(body.get("tools"))
-    return [without_namespace(item, known) for item in output]
+    return [completed(without_namespace(item, known)) for item in output]
 
 
 def echoed(response: Json, body: Json) -> Json:

@@ -13,12 +13,14 @@ from loadpoint._dialect import Decider, Shown
 from loadpoint._json import Json, as_object, dumps, objects, parse_object
 from loadpoint._sse import Event, frame
 
-from ._openai_responses_items import call_view, echoed, without_namespace
+from ._openai_responses_items import call_view, completed, echoed, without_namespace
 from ._openai_responses_tools import SEARCH, namespaces, qualified
 
 _OPENING = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _TEXT = "response.output_text.delta"
+_ARGUMENTS = "response.function_call_arguments.done"
+_STARTS = "response.output_item.added"
 
 
 class ResponsesMerger:
@@ -106,7 +108,7 @@ class ResponsesRound:
         item = as_object(data.get("item"))
         if kind == "response.output_item.done" and item is not None:
             self.done[at] = item
-        if kind == "response.output_item.added" and item is not None:
+        if kind == _STARTS and item is not None:
             return self._added(event, data, item)
         if at in self.waiting:
             self.waiting[at].append((event, data))
@@ -147,7 +149,10 @@ class ResponsesRound:
         if item is not None:
             self.merger.places[str(item.get("id"))] = index
             bare = without_namespace(item, self.merger.namespaces)
+            bare = bare if data.get("type") == _STARTS else completed(bare)
             changed = changed if bare is item else {**changed, "item": bare}
+        elif data.get("type") == _ARGUMENTS and not str(data.get("arguments") or "").strip():
+            changed = {**changed, "arguments": "{}"}
         return self.merger.numbered(event if changed is data else _named(event), changed)
 
     def _decide(self, at: int) -> Iterator[bytes]:
