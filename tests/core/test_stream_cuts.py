@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, search
+from tests.core.conversation import ADDS, CHAT, MESSAGES, NAMES, RESPONSES, Conversation, Form, search
 from tests.core.streams import rebuilt
 
 from loadpoint._sse import Reader
 from loadpoint.emulator import Move
 
-FORMS = [Form(CHAT, "resend", True), Form(MESSAGES, "native", True)]
-forms = pytest.mark.parametrize("form", FORMS, ids=["chat", "messages"])
+FORMS = [
+    Form(CHAT, "resend", True),
+    Form(MESSAGES, "native", True),
+    Form(RESPONSES, "native", True),
+    Form(RESPONSES, "native", True, ADDS),
+]
+IDS = ["chat", "messages", "responses", "responses-adds"]
+forms = pytest.mark.parametrize("form", FORMS, ids=IDS)
+echoed_forms = pytest.mark.parametrize("form", FORMS[:2], ids=IDS[:2])
 RESIDENT = ("ledger_list", "photo_list")
 PLANS: dict[str, list[Move]] = {
     "text": [Move(text="A plain answer with an umlaut: \u00fc, a line\u2028break and an emoji \U0001f600.")],
@@ -120,16 +128,19 @@ def test_a_stream_that_breaks_off_anywhere_shows_a_beginning(recorded: Any, form
     splice = call.splice()
     # Some services leave out [DONE]: once the reason to end is there, the reply is whole.
     end = raws[0].index(b'"finish_reason":"') if form.dialect == CHAT else len(raws[0]) - 12
+    if form.dialect == RESPONSES:
+        end = raws[0].index(b"event: response.completed")
     at = data.draw(st.integers(0, end))
     out = splice.feed(raws[0][:at])
     assert splice.end() is None
     shown = b"".join([*out, *splice.closing()])
     assert b"ToolSearch" not in shown or b"ToolSearch" not in raws[0][:at].rpartition(b"\n\n")[0]
     assert b"message_stop" not in shown
+    assert b"response.completed" not in shown
     assert b"[DONE]" not in shown
 
 
-@forms
+@echoed_forms
 def test_an_untouched_reply_ends_as_the_provider_ended_it(form: Form) -> None:
     """Whatever its closing events hold beside what we know of them."""
     talk, raws = streams(form, "text")
@@ -173,15 +184,13 @@ CALLS = st.lists(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("dialect", "strategy"), [(CHAT, "resend"), (MESSAGES, "native")])
+@forms
 @settings(max_examples=25)
 @given(rounds=st.lists(CALLS, min_size=1, max_size=3))
-def test_no_call_is_lost_and_none_is_invented(
-    dialect: str, strategy: str, stream: bool, rounds: list[list[str]]
-) -> None:
+def test_no_call_is_lost_and_none_is_invented(form: Form, stream: bool, rounds: list[list[str]]) -> None:
     """An oracle says what the caller must see: every real call of the round that ends the turn, no other."""
     names = (*NAMES[:6], "ledger_list", "event_list")
-    talk = Form(dialect, strategy, stream).talk({"resident": ("ledger_list",), "max_rounds": 6}, names=names)
+    talk = replace(form, stream=stream).talk({"resident": ("ledger_list",), "max_rounds": 6}, names=names)
     talk.load("event_list")
     talk.user("go")
     moves, seen = [], []
@@ -273,6 +282,7 @@ def test_a_server_that_leaves_the_index_out() -> None:
 ODD = {
     CHAT: b'data: {"id": "x", "choices": [7]}\n\ndata: {"id": "x", "choices": [{"delta": 5}]}\n\ndata: [DONE]\n\n',
     MESSAGES: b'event: content_block_start\ndata: {"type": "content_block_start"}\n\n',
+    RESPONSES: b'event: response.output_item.done\ndata: {"type": "response.output_item.done", "output_index": 0}\n\n',
 }
 
 

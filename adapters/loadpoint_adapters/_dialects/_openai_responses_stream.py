@@ -55,6 +55,8 @@ class ResponsesMerger:
     def numbered(self, event: Event | None, data: Json) -> bytes:
         """One visible event; its own bytes where nothing of it has changed."""
         old = data.get("sequence_number")
+        if event is not None and event.raw and old is None:
+            return event.raw  # a server that numbers nothing
         number, self.number = self.number, self.number + 1
         if event is not None and event.raw and old == number:
             return event.raw
