@@ -154,7 +154,7 @@ def test_a_conversation_goes_on_in_another_form(first: str, strategy: str, strea
     assert talk.report.prefix.stable
 
 
-HOSTED = [
+HOSTED: list[dict[str, Any]] = [
     {"type": "tool_search_call", "id": "tsc_1", "execution": "server", "call_id": None, "arguments": {"paths": [TOOL]}},
     {
         "type": "tool_search_output",
@@ -171,7 +171,7 @@ def test_a_search_that_the_provider_executed_is_evidence(form: Form) -> None:
     talk = form.talk()
     call = {"type": "function_call", "call_id": "call_1", "name": TOOL, "namespace": TOOL, "arguments": '{"id": 1}'}
     output = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
-    talk.visible = [{"role": "user", "content": "go"}, *HOSTED, call, output]
+    talk.visible += [{"role": "user", "content": "go"}, *HOSTED, call, output]
     reply = talk.send(Move(calls=[(TOOL, {"id": 2})]))
     assert talk.calls(reply) == [(TOOL, {"id": 2})]
     assert (TOOL, "search") in [(tool.name, tool.why) for tool in talk.report.loaded]
