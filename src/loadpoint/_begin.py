@@ -105,7 +105,6 @@ class Beginning:
 
     def _choose(self, registry: Registry, transcript: Transcript) -> Chosen:
         state = _state(transcript)
-        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
         return choose(
             policy=self.policy,
             capability=self.able,
@@ -115,12 +114,17 @@ class Beginning:
             cache_rule=_prices.cache_rule(self.model, self.dialect.name, self.place),
             pinned=state.strategy if state else None,
             pinned_load_point=state.load_point if state else None,
-            evidence=any(proof.why == "search" for proof in proofs),
+            evidence=state is None and self._shows_a_load(registry, transcript),
             marked=registry.marked,
             resident_count=len(registry.residents),
             context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
             renders=self.dialect.renders,
         )
+
+    def _shows_a_load(self, registry: Registry, transcript: Transcript) -> bool:
+        """Whether the transcript shows a search; a conversation that is on record says itself how it is sent."""
+        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        return any(proof.why == "search" for proof in proofs)
 
     def _plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
         known = _state(transcript)
@@ -138,6 +142,7 @@ class Beginning:
         choice = self.dialect.choice(self.request.body)
         named = choice.names if choice.mode == "named" else ()
         own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
+        binds = self.able.binds_thinking and own
         return Plan(
             policy=self.policy,
             dialect=self.dialect,
@@ -156,8 +161,8 @@ class Beginning:
             body=self.request.body,
             betas=point.betas if point else (),
             threaded=threaded,
-            binds_thinking=self.able.binds_thinking and own,
-            voided=self._voided(transcript),
+            binds_thinking=binds,
+            voided=binds and self._voided(transcript),
         )
 
     def _voided(self, transcript: Transcript) -> bool:

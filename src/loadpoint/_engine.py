@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ._answers import Answers
 from ._compose import Composed, definitions
 from ._dialect import CallView, Outcome, ReplyView, Shown
-from ._json import Json, digest, well_formed
+from ._json import Json, as_object, digest, well_formed
 from ._ledger._record import Record, State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
@@ -192,12 +192,12 @@ class Call:
 
     def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take a reply; the next upstream body, or None at the end. Raises `SearchLoopError` (see there)."""
-        reply = well_formed(reply)
         self.rounds.append(reply)
-        usage: Json = reply.get("usage") or {}
-        self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+        usage = as_object(reply.get("usage")) or {}
         try:
-            return self._take(reply, request_id)
+            self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+            self.rounds[-1] = sound = well_formed(reply)
+            return self._take(sound, request_id)
         except RoundLimitError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that is paid for is handed over, whatever we made of it
@@ -335,7 +335,11 @@ class Call:
     def conclude(self) -> None:
         """Tell the report of a call that a fault of ours has ended."""
         if self._report is None:
-            self._report = call_report(self)
+            try:
+                self._report = call_report(self)
+            except Exception:  # noqa: BLE001 - what broke the call may break its report as well
+                plan = self.plan
+                self._report = CallReport(plan.strategy, plan.load_point, plan.reason, warnings=tuple(plan.warnings))
             self.session.tell(self._report)
 
     @property

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from . import _prices
@@ -40,7 +41,7 @@ class Session:
     """Shared by a wrapped client and its copies; every method is safe to call from any thread.
 
     `policy` holds unless a `using` block or a header says otherwise. Raises `PolicyError` for a policy that asks for
-    what this version cannot do.
+    what this version cannot do, and for a ledger or callback that is none.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Session:
         on_report: Callable[[CallReport], None] | None = None,
     ) -> None:
         _possible(policy)
+        _usable(ledger, on_report)
         self.dialects = tuple(dialects)
         self._policy = policy
         self.ledger: Ledger = ledger if ledger is not None else InProcessLedger()
@@ -84,7 +86,10 @@ class Session:
             try:
                 return Beginning(self, dialect, kind, request, policy).call()
             except Exception:
-                log.exception("this request cannot be improved because of a fault in loadpoint; it is sent as it is")
+                if _writable(request.body):  # else the SDK says what is wrong with it
+                    log.exception(
+                        "this request cannot be improved because of a fault in loadpoint; it is sent as it is"
+                    )
         return None
 
     def reader(self, dialect: Dialect) -> Reader:
@@ -203,12 +208,29 @@ class Session:
         return self._paid.take(_paid_key(call.request))
 
 
+def _writable(body: Json) -> bool:
+    """Whether a body can be written as JSON: an SDK's own encoder takes more, or refuses it in its own words."""
+    try:
+        dumps(body)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
 def _marks(dialect: Dialect, tools: Sequence[Any]) -> int:
     return sum(isinstance(wire, dict) and dialect.marked(cast(Json, wire)) for wire in tools)
 
 
 def _paid_key(request: Request) -> Callable[[], str]:
     return lambda: digest(request.base_url, digest(request.credential), request.path, dumps(request.body))
+
+
+def _usable(ledger: object, on_report: object) -> None:
+    """Refuse at once what every call would only be able to log."""
+    if ledger is not None and not (callable(getattr(ledger, "find", None)) and callable(getattr(ledger, "add", None))):
+        raise PolicyError(f"ledger: {ledger!r} is not usable; allowed: a Ledger, such as SqliteLedger('loads.db')")
+    if on_report is not None and (not callable(on_report) or iscoroutinefunction(on_report)):
+        raise PolicyError(f"on_report: {on_report!r} is not usable; allowed: a plain function that takes a CallReport")
 
 
 def _possible(policy: Policy) -> None:

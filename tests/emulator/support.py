@@ -92,7 +92,11 @@ def namespace(name: str, *members: Json, description: str = "A group") -> Json:
 
 
 def client_search(**properties: Any) -> Json:
-    schema = {"type": "object", "properties": properties or {"query": STRING}, "required": list(properties or ["query"])}
+    schema = {
+        "type": "object",
+        "properties": properties or {"query": STRING},
+        "required": list(properties or ["query"]),
+    }
     return {"type": "tool_search", "execution": "client", "description": "Finds tools", "parameters": schema}
 
 

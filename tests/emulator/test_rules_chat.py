@@ -24,8 +24,8 @@ def messages(*items: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [user("hi"), *items], "tools": [PING]}
 
 
-def answer(id_: str = "call_1") -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": id_, "content": "ok"}
+def answer(id_: str = "call_1", content: Any = "ok") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id_, "content": content}
 
 
 def asks(*calls: dict[str, Any], **extra: Any) -> dict[str, Any]:
@@ -92,6 +92,18 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("chat.tool_choice_value", {"messages": HI, "tools": [PING], "tool_choice": "any"}),
     ("chat.stream_options", {"messages": HI, "stream_options": {"include_usage": True}}),
     ("chat.system_tools", {"model": "kimi-k3", "messages": [user("hi"), {"role": "system", "tools": []}]}),
+    (
+        "chat.system_tools",
+        {"model": "kimi-k3", "messages": [user("hi"), {"role": "system", "tools": [PING], "content": None}]},
+    ),
+    (
+        "chat.system_tools",
+        {"model": "kimi-k3", "messages": [user("hi"), {"role": "system", "tools": [PING], "content": "x"}]},
+    ),
+    ("chat.unknown_message_field", {"messages": [user("hi"), {"role": "system", "content": "x", "tools": [PING]}]}),
+    ("chat.kimi_tool_name", {"model": "kimi-k3", "messages": HI, "tools": [chat_tool("ab")]}),
+    ("chat.content_part", messages(asks(call()), answer(content=[{"type": "tool_reference", "tool_name": "ping"}]))),
+    ("chat.unknown_tool_field", {"messages": HI, "tools": [{**PING, "defer_loading": True}]}),
 ]
 
 VALID: list[dict[str, Any]] = [
@@ -115,7 +127,7 @@ def test_a_broken_rule_is_a_400_of_the_sdk(rule: str, request_: dict[str, Any]):
     assert exchange.rule == rule
     assert caught.value.status_code == book()[rule].status == exchange.status
     assert body_of(caught.value)["message"] == exchange.error
-    assert "$" not in str(exchange.error).replace("+$", "")
+    assert "$" not in str(exchange.error).replace("+$", "").replace("}$", "")
     assert caught.value.code == book()[rule].code
     assert caught.value.request_id
 
@@ -158,6 +170,22 @@ def test_compatible_services_have_fields_of_their_own():
     assert server.exchanges[-1].warnings == ()
 
 
+def test_a_host_that_takes_references_knows_what_they_name():
+    gone = answer(content=[{"type": "tool_reference", "tool_name": "gone"}])
+    tools = [{**PING, "defer_loading": True}, chat_tool("find")]
+    request_ = {**messages(asks(call()), gone), "model": "m", "tools": tools}
+    for every in (False, True):
+        server = Emulator([Move(text="ok")], rules="all" if every else "strict")
+        url, http = "https://inference.baseten.co/v1", emulator.http_client("openai", server)
+        client: Any = openai.OpenAI(api_key="k", base_url=url, http_client=http)
+        if not every:
+            client.chat.completions.create(**request_)
+            assert server.exchanges[-1].warnings == ("chat.reference_unknown",)
+        else:
+            with pytest.raises(openai.BadRequestError, match="Tool reference 'gone' not found"):
+                client.chat.completions.create(**request_)
+
+
 def test_a_request_without_a_key_is_a_401():
     answer_ = Emulator().handle("POST", "https://api.openai.com/v1/chat/completions", {}, b'{"model":"m"}')
     assert answer_.status == 401
@@ -167,5 +195,6 @@ def test_a_request_without_a_key_is_a_401():
 
 
 def test_every_rule_of_the_dialect_is_shown_here():
-    shown = {rule for rule, _ in BROKEN} | {"chat.no_credential", "chat.messages_missing", "chat.tool_names_unique"}
+    elsewhere = {"chat.no_credential", "chat.messages_missing", "chat.tool_names_unique", "chat.reference_unknown"}
+    shown = {rule for rule, _ in BROKEN} | elsewhere
     assert {rule.id for rule in book().rules.values() if rule.dialect == "openai.chat"} == shown

@@ -51,6 +51,8 @@ class AnthropicMessages:
         for tool in objects(body.get("tools")):
             if str(tool.get("type") or "").startswith(_SEARCH_TOOLS):
                 return "the request brings the provider's own tool search"
+        if not isinstance(body.get("messages"), list):
+            return "messages is no list"
         if len(self.messages(body)) != len(as_list(body.get("messages"))):
             return "a message is not a JSON object"
         return None
@@ -213,7 +215,7 @@ class AnthropicMessages:
 
     def reply(self, reply: Json) -> ReplyView | None:
         content = reply.get("content")
-        if reply.get("type") != "message" or not isinstance(content, list):
+        if reply.get("type") != "message" or not isinstance(content, list) or len(objects(content)) != len(content):
             return None
         view = blocks.view({"role": "assistant", "content": content})
         return ReplyView(str(reply.get("id") or ""), view.text, view.calls, reply.get("stop_reason") in _CUT)

@@ -57,6 +57,8 @@ class OpenAIChat:
             return "n > 1: several choices cannot share one search"
         if body.get("functions"):
             return "legacy `functions` are passed through"
+        if not isinstance(body.get("messages"), list):
+            return "messages is no list"
         if len(self.messages(body)) != len(as_list(body.get("messages"))):
             return "a message is not a JSON object"
         return None
@@ -228,7 +230,7 @@ class OpenAIChat:
         out = {key: value for key, value in message.items() if key != "cache_control"}
         if isinstance(out.get("content"), list):
             out["content"] = [_without_marker(part) for part in out["content"]]
-            if len(out["content"]) == 1 and set(out["content"][0]) == {"type", "text"}:
+            if len(out["content"]) == 1 and set(as_object(out["content"][0]) or ()) == {"type", "text"}:
                 out["content"] = out["content"][0]["text"]  # the same prompt, as a marker in it makes people write it
         return out
 
@@ -276,7 +278,7 @@ class OpenAIChat:
                 continue
             audio = as_object(value) if key == "audio" else None
             out[key] = value if audio is None else {"id": audio.get("id")}
-        calls = [call for at, call in enumerate(as_list(message.get("tool_calls"))) if at not in cut]
+        calls = [call for at, call in enumerate(objects(message.get("tool_calls"))) if at not in cut]
         if calls:
             out["tool_calls"] = [_with_arguments({k: v for k, v in c.items() if k != "index"}) for c in calls]
         elif out["content"] is None:
@@ -305,7 +307,7 @@ class OpenAIChat:
         visible = rounds[-1:] if last_text else rounds
         text = "".join(_text(r["choices"][0]["message"].get("content")) for r in visible)
         message["content"] = text or message.get("content")
-        made = as_list(choice["message"].get("tool_calls"))
+        made = objects(choice["message"].get("tool_calls"))
         calls = [_with_arguments(call) for at, call in enumerate(made) if at not in hidden[-1]]
         if calls:
             message["tool_calls"] = calls

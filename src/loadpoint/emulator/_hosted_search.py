@@ -61,7 +61,7 @@ def _text(tool: Json) -> str:
 def _ranked(query: str, texts: Mapping[str, str]) -> list[str]:
     """The names of the texts that share a word with `query`, by BM25."""
     counted = {name: Counter(word.lower() for word in _WORD.findall(text)) for name, text in texts.items()}
-    average = sum(map(Counter.total, counted.values())) / max(1, len(counted))
+    average = sum(count.total() for count in counted.values()) / max(1, len(counted))
     spread = Counter(word for count in counted.values() for word in count)
     scores: dict[str, float] = {}
     for word in {word.lower() for word in _WORD.findall(query)}:

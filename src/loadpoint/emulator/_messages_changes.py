@@ -70,10 +70,11 @@ def _change(at: int, index: int, block: Json, messages: Sequence[Json], asked: A
     headers = book.value("messages.tool_change_header", "by_value" if by_value else "by_reference")
     if not betas(asked) & set(headers):
         yield broken("messages.tool_change_header", at=at, block=index, type=kind)
+    earlier = {**messages[at], "content": blocks_of(messages[at].get("content"))[:index]}
     if by_value:
-        yield from _definition(at, index, block, messages[:at], asked)
+        yield from _definition(at, index, block, [*messages[:at], earlier], asked)
     else:
-        yield from _reference(tool, messages[:at], asked)
+        yield from _reference(tool, [*messages[:at], earlier], asked)
 
 
 def _reference(tool: Json, before: Sequence[Json], asked: Asked) -> Iterator[Broken]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._json import Json, as_list, as_object, objects
+from .._json import Json, as_list, as_object
 from ._dialect import Asked
 from ._responses_prompt import context, held, is_message, own
-from ._responses_tools import Tools, read
+from ._responses_tools import read
 from ._rules import Broken, RuleBook, broken
 from ._signature import unseal
 
@@ -35,11 +35,7 @@ def check(asked: Asked) -> Iterator[Broken]:
     yield from _ids(asked)
     yield from _reasoning(asked)
     yield from _pairs(asked)
-    yield from _searches(asked)
-    tools = read(asked.body.get("tools"), context(asked))
-    for at, item in enumerate(own(asked)):
-        if item.get("type") in _CALLS:
-            yield from _namespace(at, item, tools)
+    yield from _namespaces(asked)
 
 
 def _item(at: int, kind: str, item: Json, asked: Asked) -> Iterator[Broken]:
@@ -60,6 +56,9 @@ def _item(at: int, kind: str, item: Json, asked: Asked) -> Iterator[Broken]:
     prefix = book["responses.item_id"].values.get(kind)
     if prefix is not None and item.get("id") is not None and not str(item["id"]).startswith(prefix):
         yield broken("responses.item_id", at=at, id=item["id"], prefix=prefix)
+    longest = book.value("responses.call_name_length", "limit")
+    if kind in _CALLS and len(str(item.get("name") or "")) > longest:
+        yield broken("responses.call_name_length", at=at, length=len(str(item["name"])))
     limit = book.value("responses.call_id_length", "limit")
     if len(str(item.get("call_id") or "")) > limit:
         yield broken("responses.call_id_length", at=at, length=len(item["call_id"]))
@@ -80,12 +79,12 @@ def _types(at: int, kind: str, item: Json) -> Iterator[Broken]:
     """Values of the wrong type."""
     arguments = item.get("arguments")
     if kind == "function_call" and arguments is not None and not isinstance(arguments, str):
-        yield broken("responses.arguments_type", at=at, type=_kind(arguments))
+        yield broken("responses.arguments_type", at=at, type=kind_of(arguments))
     if kind == "tool_search_call" and arguments is not None and as_object(arguments) is None:
-        yield broken("responses.search_arguments", at=at, type=_kind(arguments))
+        yield broken("responses.search_arguments", at=at, type=kind_of(arguments))
     given = item.get("output")
     if kind in ("function_call_output", "custom_tool_call_output") and not isinstance(given, str | list | None):
-        yield broken("responses.input_type", path=f"input[{at}].output", type=_kind(given))
+        yield broken("responses.input_type", path=f"input[{at}].output", type=kind_of(given))
 
 
 def _ids(asked: Asked) -> Iterator[Broken]:
@@ -130,60 +129,73 @@ def _made(item: Json) -> bool:
 
 
 def _pairs(asked: Asked) -> Iterator[Broken]:
-    """Every call has its output, every output its call; what stands between them is free."""
+    """Every call has its output, every output its call before it; what stands between them is free.
+
+    Searches of the service need no pair: they carry no id, and were seen replayed with ids and without outputs.
+    """
     items = context(asked)
     for kind, (output, words) in _CALLS.items():
-        called = {str(item.get("call_id")) for item in items if item.get("type") == kind}
-        answered = {str(item.get("call_id")) for item in items if item.get("type") == output}
-        for item in items:
-            id_ = str(item.get("call_id"))
-            if item.get("type") == output and id_ not in called:
-                yield broken("responses.output_orphan", kind=words, id=id_)
-            if item.get("type") == kind and id_ not in answered:
+        yield from _orphans(items, kind, output, "responses.output_orphan", words)
+    yield from _orphans(items, "tool_search_call", "tool_search_output", "responses.search_output_orphan", "")
+    for kind, (output, words) in _CALLS.items():
+        answered = set(_call_ids(items, output))
+        for id_ in _call_ids(items, kind):
+            if id_ not in answered:
                 yield broken("responses.call_unanswered", kind=words, id=id_)
-
-
-def _searches(asked: Asked) -> Iterator[Broken]:
-    """The client's searches have their outputs; those of the service need no pair, they carry no id."""
-    items = context(asked)
-    called = _search_ids(items, "tool_search_call")
-    answered = _search_ids(items, "tool_search_output")
-    for id_ in called:
+    answered = set(_call_ids(items, "tool_search_output"))
+    for id_ in _call_ids(items, "tool_search_call"):
         if id_ not in answered:
             yield broken("responses.search_unanswered", id=id_)
-    for id_ in answered:
-        if id_ not in called:
-            yield broken("responses.search_output_orphan", id=id_)
 
 
-def _search_ids(items: Sequence[Json], kind: str) -> list[str]:
-    """The call ids of searches that the client runs. Hosted ones were seen replayed with ids, and without outputs."""
-    found = [item for item in items if item.get("type") == kind and item.get("execution") != "server"]
-    return [str(item["call_id"]) for item in found if item.get("call_id") is not None]
+def _orphans(items: Sequence[Json], call: str, output: str, rule: str, words: str) -> Iterator[Broken]:
+    """Outputs before which no call of theirs stands."""
+    called: set[str] = set()
+    for item in items:
+        for id_ in _call_ids([item], call):
+            called.add(id_)
+        for id_ in _call_ids([item], output):
+            if id_ not in called:
+                yield broken(rule, kind=words, id=id_)
 
 
-def _namespace(at: int, item: Json, tools: Tools) -> Iterator[Broken]:
+def _call_ids(items: Sequence[Json], kind: str) -> list[str]:
+    """The call ids of one type of items; of searches those that the client runs."""
+    found = [item for item in items if item.get("type") == kind]
+    if kind.startswith("tool_search"):
+        client = [item for item in found if item.get("execution") != "server" and item.get("call_id") is not None]
+        return [str(item["call_id"]) for item in client]
+    return [str(item.get("call_id")) for item in found]
+
+
+def _namespaces(asked: Asked) -> Iterator[Broken]:
     """A call of a tool that stands outside the default namespace of this request says which it is in."""
-    name, given = str(item.get("name")), item.get("namespace")
-    visible = {**tools.deferred, **tools.loaded}
-    if given is None:
-        boxed = [tool for box, tool in {**tools.resident, **tools.added} if box is not None]
-        elsewhere = name in boxed or any(tool == name for _, tool in visible)
-        if (None, name) in tools.resident or item.get("type") == "custom_tool_call":
-            return
-        if (None, name) in tools.added:
-            yield broken("responses.added_without_namespace", at=at, name=name)
-        elif elsewhere:
-            yield broken("responses.missing_namespace", at=at, name=name)
+    calls = [(at, item) for at, item in enumerate(own(asked)) if item.get("type") in _CALLS]
+    if not calls:
         return
-    known = {box for box, _ in {**tools.resident, **visible, **tools.added}}
-    flat = given == name and ((None, name) in visible or (None, name) in tools.added)
-    if given not in known and not flat:
-        yield broken("responses.unknown_namespace", at=at, name=name, namespace=given)
+    tools = read(asked.body.get("tools"), context(asked))
+    behind = {**tools.deferred, **tools.loaded}
+    boxed = {name for box, name in {**tools.resident, **tools.added} if box is not None}
+    elsewhere = boxed | {name for _, name in behind}
+    plain = {name for box, name in {**tools.resident, **tools.added} if box is None}
+    known = {box for box, _ in {**tools.resident, **behind, **tools.added}}
+    for at, item in calls:
+        name, given = str(item.get("name")), item.get("namespace")
+        if given is None:
+            if item.get("type") == "function_call" and name in elsewhere and name not in plain:
+                yield broken("responses.missing_namespace", at=at, name=name)
+            continue
+        flat = given == name and ((None, name) in behind or (None, name) in tools.added)
+        if given not in known and not flat:
+            yield broken("responses.unknown_namespace", at=at, name=name, namespace=given)
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     """How the API calls the type of a value."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "a boolean"
     if isinstance(value, str):
         return "a string"
-    return "an array" if objects(value) or value == [] else "an object" if as_object(value) is not None else "a number"
+    if isinstance(value, int | float):
+        return "an integer" if isinstance(value, int) else "a decimal"
+    return "an object" if as_object(value) is not None else "an array"

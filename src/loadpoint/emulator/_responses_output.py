@@ -12,7 +12,7 @@ from ._dialect import Asked
 from ._ids import Ids
 from ._responses_prompt import context, prompt
 from ._responses_state import item_id
-from ._responses_tools import Tools, all_declared, matched, read
+from ._responses_tools import Tools, matched, read
 from ._script import Move
 from ._signature import seal
 
@@ -136,7 +136,7 @@ def _searched(asked: Asked, tools: Tools, arguments: Any, call_id: str | None) -
     }
     if not tools.hosted:
         return [{**call, "call_id": call_id or asked.ids.make("call_", 29), "execution": "client"}]
-    found = matched(all_declared(asked.body, context(asked)), as_list(wanted.get("paths")))
+    found = matched(asked.body.get("tools"), as_list(wanted.get("paths")))
     given: Json = {
         "id": item_id(asked.ids, "tool_search_output"),
         "type": "tool_search_output",

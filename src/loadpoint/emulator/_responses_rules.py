@@ -10,9 +10,9 @@ from .._json import Json, as_list, as_object, objects
 from . import _responses_items
 from ._dialect import Asked
 from ._responses_paths import STORED
-from ._responses_prompt import context, held
+from ._responses_prompt import context, held, own
 from ._responses_state import conversation_id
-from ._responses_tools import SEARCH, Tools, all_declared, defers, entries, read
+from ._responses_tools import SEARCH, Tools, defers, entries, read
 from ._rules import Broken, RuleBook, broken
 
 _TEXT_OR_LIST = (str, list)
@@ -52,7 +52,7 @@ def _parameters(asked: Asked) -> Iterator[Broken]:
         yield broken("responses.model_missing")
     given = body.get("input")
     if given is not None and not isinstance(given, _TEXT_OR_LIST):
-        yield broken("responses.input_type", path="input", type=_kind(given))
+        yield broken("responses.input_type", path="input", type=_responses_items.kind_of(given))
     elsewhere = any(body.get(name) is not None for name in ("previous_response_id", "conversation", "prompt"))
     if not given and not elsewhere:
         yield broken("responses.input_missing")
@@ -98,7 +98,7 @@ def _tool(path: str, tool: Json, asked: Asked, level: str) -> Iterator[Broken]:
         if tool.get(name) is None:
             yield broken("responses.tool_field_required", path=path, name=name)
     if isinstance(tool.get("name"), str):
-        yield from _name(path, tool["name"], book)
+        yield from _name(path, tool["name"], book, grouped=kind == "namespace")
     if kind == "namespace":
         if tool.get("name") in book.value("responses.namespace_functions", "reserved"):
             yield broken("responses.namespace_functions", name=tool["name"])
@@ -107,7 +107,11 @@ def _tool(path: str, tool: Json, asked: Asked, level: str) -> Iterator[Broken]:
         yield from _schema(path, tool)
 
 
-def _name(path: str, name: str, book: RuleBook) -> Iterator[Broken]:
+def _name(path: str, name: str, book: RuleBook, *, grouped: bool) -> Iterator[Broken]:
+    if grouped:
+        if not re.fullmatch(book.value("responses.namespace_name", "pattern"), name):
+            yield broken("responses.namespace_name", path=path)
+        return
     if not re.fullmatch(book.value("responses.tool_name_pattern", "pattern"), name):
         yield broken("responses.tool_name_pattern", path=path)
     if len(name) > book.value("responses.tool_name_length", "limit"):
@@ -151,7 +155,7 @@ def _deferral(tools: Sequence[Any], asked: Asked) -> Iterator[Broken]:
         if search.get("execution") == "client":
             if search.get("description") is None:
                 yield broken("responses.client_search_description")
-        elif not defers(all_declared(asked.body, context(asked))):
+        elif not defers(tools):
             yield broken("responses.search_without_deferred")
 
 
@@ -169,6 +173,9 @@ def _choice(asked: Asked) -> Iterator[Broken]:
     described = as_object(choice) or {}
     if described.get("type") not in asked.book.value("responses.tool_choice_value", "types"):
         yield broken("responses.tool_choice_value", value=described.get("type"))
+        return
+    if not asked.body.get("tools") and not tools.visible:
+        yield broken("responses.tool_choice_without_tools", value=described.get("name") or described.get("type"))
         return
     allowed = described.get("type") == "allowed_tools"
     for wanted in objects(described.get("tools")) if allowed else [described]:
@@ -195,23 +202,28 @@ def _chosen(asked: Asked, wanted: Json, tools: Tools, *, forced: bool) -> Iterat
 
 
 def _items_tools(asked: Asked) -> Iterator[Broken]:
-    """Tools that `additional_tools` items declare beside those of the request."""
+    """The tools in items: as those of the request, and not declared beside them."""
+    for at, item in enumerate(own(asked)):
+        if item.get("type") not in ("additional_tools", "tool_search_output"):
+            continue
+        yield from _tools(f"input[{at}].tools", as_list(item.get("tools")), asked)
+        for tool in objects(item.get("tools")):
+            if tool.get("type") in asked.book.value("responses.loaded_type", "types"):
+                yield broken("responses.loaded_type", type=tool["type"])
+    yield from _declared_twice(asked)
+
+
+def _declared_twice(asked: Asked) -> Iterator[Broken]:
+    """Tools of the request that an `additional_tools` item declares, too."""
     top = {entry.name for entry in entries(objects(asked.body.get("tools"))) if entry.container is None}
     before = len(held(asked))
     choice = as_object(asked.body.get("tool_choice")) or {}
-    twice = asked.book["responses.declared_twice"].applies_to(asked.model)
+    refused = asked.book["responses.declared_twice"].applies_to(asked.model)
     for at, item in enumerate(context(asked)):
-        if item.get("type") != "additional_tools":
-            continue
-        for entry in entries(objects(item.get("tools"))):
-            if entry.container is not None or entry.name not in top:
-                continue
-            if at < before and choice.get("name") == entry.name:
+        tools = objects(item.get("tools")) if item.get("type") == "additional_tools" else []
+        twice = [entry.name for entry in entries(tools) if entry.container is None and entry.name in top]
+        for name in twice:
+            if at < before and choice.get("name") == name:
                 yield broken("responses.forced_redeclared")
-            elif twice and at >= before:
-                yield broken("responses.declared_twice", at=at - before, name=entry.name)
-
-
-def _kind(value: Any) -> str:
-    """How the API calls the type of a value."""
-    return {dict: "an object", bool: "a boolean", int: "an integer", float: "a decimal"}.get(type(value), "null")
+            elif refused and at >= before:
+                yield broken("responses.declared_twice", at=at - before, name=name)

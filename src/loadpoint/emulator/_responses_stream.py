@@ -33,7 +33,7 @@ def pieces(
 
 
 def _events(reply: Json, changed: Mapping[int, str]) -> Iterator[Json]:
-    opened = {**reply, "status": "in_progress", "output": [], "usage": None, "completed_at": None}
+    opened: Json = {**reply, "status": "in_progress", "output": [], "usage": None, "completed_at": None}
     opened |= {"error": None, "incomplete_details": None}
     yield {"type": "response.created", "response": opened}
     yield {"type": "response.in_progress", "response": opened}

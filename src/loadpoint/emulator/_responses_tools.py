@@ -107,7 +107,11 @@ class Tools:
 
 
 def read(tools: Any, items: Sequence[Json]) -> Tools:
-    """The tools of a request with the top-level `tools` and the input `items`."""
+    """The tools of a request with the top-level `tools` and the input `items`.
+
+    In `additional_tools` neither deferral nor a search counts: probed on gpt-5.6-sol on 2026-09-25, the service drops
+    both without a word, and the model calls such a tool at once.
+    """
     found = Tools()
     for tool in objects(tools):
         if tool.get("type") == SEARCH:
@@ -118,11 +122,8 @@ def read(tools: Any, items: Sequence[Json]) -> Tools:
     for item in items:
         kind = item.get("type")
         for entry in entries(objects(item.get("tools"))) if kind in ("tool_search_output", "additional_tools") else ():
-            if kind == "tool_search_output":
-                found.loaded[entry.container, entry.name] = entry
-            else:
-                place = found.deferred if entry.deferred else found.added
-                place[entry.container, entry.name] = entry
+            place = found.loaded if kind == "tool_search_output" else found.added
+            place[entry.container, entry.name] = entry
     return found
 
 
@@ -172,12 +173,6 @@ def matched(tools: Any, paths: Sequence[Any]) -> list[Json]:
             elif tool.get("defer_loading") is True and path in (tool.get("name"), tool.get("server_label")):
                 found.append(tool)
     return found
-
-
-def all_declared(body: Json, items: Sequence[Json]) -> list[Json]:
-    """The top-level tools and those that `additional_tools` items declare: what a hosted search looks through."""
-    added = [tool for item in items if item.get("type") == "additional_tools" for tool in objects(item.get("tools"))]
-    return [*objects(body.get("tools")), *added]
 
 
 def defers(tools: Iterable[Any]) -> bool:

@@ -192,7 +192,7 @@ class Script:
         Without a plan it reads the user's text, calls the visible tool that fits, searches when none does, and
         answers in text. A plan gives the steps of each user turn, by position or by the user's text; a step is
         (name, arguments), (name, arguments, query), or a list of those for parallel calls. The model calls a
-        planned tool when it can see it, and otherwise finds it first with the loader or the bridge that it sees.
+        planned tool when it can see it, and otherwise finds it first with the loader, search or bridge that it sees.
         """
         from ._demo import demo, planned
 
