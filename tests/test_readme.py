@@ -19,3 +19,10 @@ def test_the_example_runs_as_it_stands(repo: Path, tmp_path: Path):
     assert run.returncode == 0, run.stderr
     assert "slack__post_message" in run.stdout
     assert re.search(r"saved [\d,]+ of [\d,]+ tool tokens", run.stdout)
+
+
+def test_the_example_of_an_agent_runs(repo: Path, tmp_path: Path):
+    command = [sys.executable, str(repo / "examples/agent_loop.py")]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("saved ") >= 3
