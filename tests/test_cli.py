@@ -92,8 +92,9 @@ def test_the_widest_row_of_a_table_fits_eighty_columns(capsys: pytest.CaptureFix
 
     tools = measuring.embedded()
     plan = measuring.plan("long", measuring.targets(tools))
-    case = measuring.Case("openai.chat", "gpt-5.4", Policy(strategy="auto"), tools, plan)
-    row = Row(1, 1, 9, 9, "tools_grew", 987_654_321, 123_456_789, 0, 9, 9)
+    auto = Policy(strategy="auto")
+    case = measuring.Case(dialect="openai.chat", model="gpt-5.4", policy=auto, tools=tools.tools, plan=plan)
+    row = Row(1, 1, 9, 9, "tools_grew", 9_876_543, 1_234_567, 0, 9, 9)
     measured = measuring.Measured({"tools": 1_334_308}, 5_600_712, [row] * 99)
     entry = measuring.Entry(case, 3590, measured, None, "resend", ("a problem",))
     _bench_table.show(measuring.Bench(3590, 103, "o200k_base", exact=True, entries=[entry]), console)

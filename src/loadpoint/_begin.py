@@ -273,8 +273,9 @@ class Beginning:
 
 def _scope(dialect: Dialect, request: Request) -> str:
     conversation = request.headers.get("x-loadpoint-conversation")
-    who = f"conversation:{conversation}" if conversation else digest(request.credential)
-    return digest(dialect.name, request.base_url, who)
+    # Names such as "1" repeat across accounts: they name one among the conversations of a credential.
+    who = digest(request.credential)
+    return digest(dialect.name, request.base_url, who, *([conversation] if conversation else []))
 
 
 def _looks_like_a_name(word: str) -> bool:

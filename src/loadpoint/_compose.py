@@ -9,7 +9,7 @@ from ._dialect import Dialect
 from ._json import Json, canonical, digest
 from ._ledger._record import State
 from ._loaded import Evidence
-from ._registry import Registry
+from ._registry import Registry, entry_name
 
 _GONE = "This tool is no longer available."
 
@@ -77,7 +77,7 @@ class Composer:
     def _continue(self, state: State, shown: dict[str, Json], declared: dict[str, Json], changed: list[str]) -> None:
         residents = {entry.name for entry in self.registry.residents}
         for wire in state.tools:
-            name = self.dialect.tool_name(wire) or canonical(wire)
+            name = entry_name(self.dialect, wire)
             deferred = name in state.declared
             entry = self.registry.by_name.get(name)
             sent = self._bare(wire, deferred=deferred)

@@ -142,7 +142,8 @@ class Call:
             self.limited = True
         # Where the application answers the loader, a loader call ends the round like any other.
         if self.limited and self.discovery != "caller":
-            own = [name for name in self.composed.callable if name in self.plan.registry.by_name]
+            known = self.plan.registry.by_name
+            own = [n for n in self.composed.callable if n in known and self.dialect.tool_name(known[n].definition)]
             body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own)
         if not held and self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
             body = self.dialect.with_markers(body)
@@ -181,8 +182,9 @@ class Call:
             return False
         if call.name == self.plan.composer.loader_name:
             return True
-        # In the last round nothing can be answered any more: the caller gets what the bare SDK would give.
-        return not self.limited and self.answers.is_ours(call)
+        # In the last round nothing can be answered any more: the caller gets what the bare SDK would give, which is no
+        # call of a tool that he has taken away.
+        return call.name in self.answers.gone or (not self.limited and self.answers.is_ours(call))
 
     def _is_callers(self, name: str) -> bool:
         """Whether the application answers calls of the loader itself."""
@@ -223,7 +225,7 @@ class Call:
         self.shown.append(step.shown if self.discovery == "shown" else ())
         if step.last:
             self.pending = tuple(well_formed([self.dialect.result(call, outcome) for call, outcome in step.answered]))
-            self.turn.append(self.dialect.assistant(reply, step.hidden if view.cut else ()))
+            self.turn.append(self.dialect.assistant(reply, () if step.answered else step.hidden))
             self._finish()
             return None
         if self.limited:
@@ -239,7 +241,8 @@ class Call:
 
     def _step(self, view: ReplyView) -> Step:
         hidden = frozenset(at for at, call in enumerate(view.calls) if self.hides(call))
-        if not hidden or view.cut:
+        called = {call.name for call in view.calls}
+        if not hidden or view.cut or (self.limited and called <= self.answers.gone):
             # An unfinished call of ours is cut out; a finished one could not be answered without going on.
             return Step(hidden, (), (), (), last=True)
         answered: list[tuple[CallView, Outcome]] = []
@@ -304,8 +307,13 @@ class Call:
         return Splice(self)
 
     def failed(self) -> None:
-        """An upstream error or an early close: rounds that were paid for are kept for a retry of the same call."""
-        self.session.keep_paid(self)
+        """An upstream error or an early close: rounds that were paid for are kept for a retry of the same call.
+
+        Once, and not of a call that is over: its rounds have been answered with, and must not answer another.
+        """
+        if self._report is None:
+            self.session.keep_paid(self)
+        self.paid = []
 
     def state(self) -> State:
         """How the last request of this call was sent."""

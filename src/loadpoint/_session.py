@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import marshal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _prices
 from ._begin import Beginning
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
     from .toolbox import Toolbox
 
 log = logging.getLogger("loadpoint")
-_REGISTRIES = 32
-_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...]]"
+_REGISTRIES, _TOOLS = 32, 40_000
+"""Registries that are kept, and tools in all of them: each tool takes some 5 kB, its index included."""
+_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], int]"
 _LATER = {"strategy": ("frozen",), "search": ("hosted",)}
 
 
@@ -103,18 +106,12 @@ class Session:
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
         """The registry of a request's tools; equal lists share one."""
-        key = (dialect.name, policy.resident, policy.defer)
+        key = (dialect.name, policy.resident, policy.defer, _weight(tools))
         with self._lock:
             kept = self._registries
         for at, (other, known, registry) in enumerate(kept):
-            # Comparing takes a fraction of what hashing would, and ends at the first difference. It finds 1 and true
-            # equal, of which only one is a deferral mark.
-            if (
-                other == key
-                and len(known) == len(tools)
-                and known == tools
-                and _marks(dialect, tools) == registry.marks
-            ):
+            # Comparing takes a fraction of what hashing would, and ends at the first difference.
+            if other == key and len(known) == len(tools) and known == tools:
                 if at:
                     self._keep_first((key, known, registry))
                 return registry
@@ -128,7 +125,9 @@ class Session:
     def _keep_first(self, entry: tuple[_RegistryKey, list[Any], Registry]) -> None:
         with self._lock:
             rest = [other for other in self._registries if other[2] is not entry[2]]
-            self._registries = [entry, *rest[: _REGISTRIES - 1]]
+            tools = list(accumulate(len(other[1]) for other in (entry, *rest)))
+            fitting = max(sum(total <= _TOOLS for total in tools), 1)
+            self._registries = [entry, *rest][: min(fitting, _REGISTRIES)]
 
     # -- the ledger ----------------------------------------------------------------------------------------------
 
@@ -217,12 +216,18 @@ def _writable(body: Json) -> bool:
     return True
 
 
-def _marks(dialect: Dialect, tools: Sequence[Any]) -> int:
-    return sum(isinstance(wire, dict) and dialect.marked(cast(Json, wire)) for wire in tools)
+def _weight(tools: list[Any]) -> int:
+    """A length that tells 1, true and 1.0 apart, which are equal; the order of keys does not change it."""
+    try:
+        return len(marshal.dumps(tools, 2))
+    except ValueError:  # such as a subclass of dict
+        return len(dumps(tools))
 
 
 def _paid_key(request: Request) -> Callable[[], str]:
-    return lambda: digest(request.base_url, digest(request.credential), request.path, dumps(request.body))
+    conversation = request.headers.get("x-loadpoint-conversation") or ""
+    who = digest(request.credential), conversation
+    return lambda: digest(request.base_url, *who, request.path, dumps(request.body))
 
 
 def _usable(ledger: object, on_report: object) -> None:

@@ -182,6 +182,27 @@ def test_a_bad_switch_names_what_is_allowed(monkeypatch: pytest.MonkeyPatch):
         loadpoint.wrap(real("openai", searching()))
 
 
+async def told_later(report: CallReport) -> None:
+    """A callback that nobody would wait for."""
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "allowed"),
+    [
+        ("policy", "eager", "Policy(strategy='eager')"),
+        ("policy", {"strategy": "eager"}, "Policy(strategy='eager')"),
+        ("ledger", "loads.db", "SqliteLedger('loads.db')"),
+        ("on_report", "print", "a plain function"),
+        ("on_report", told_later, "a plain function"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_at_once(setting: str, given: Any, allowed: str):
+    with pytest.raises(PolicyError) as caught:
+        loadpoint.wrap(real("openai", searching()), **{setting: given})
+    assert str(caught.value).startswith(f"{setting}: {given!r} is not usable; allowed: ")
+    assert allowed in str(caught.value)
+
+
 # -------------------------------------------------------------------------------------------------- using
 
 
@@ -198,6 +219,12 @@ def test_using_holds_for_the_block_and_for_what_it_began():
     list(stream)
     assert len(shown(server.exchanges[0].request)) == len(body["tools"])
     assert set(shown(server.exchanges[1].request)) == {"svc_tool_1", "ToolSearch"}
+
+
+@pytest.mark.parametrize("given", [None, {}, "eager"])
+def test_using_takes_a_policy_and_nothing_else(given: Any):
+    with pytest.raises(PolicyError, match=r"using: .*allowed: a Policy"), loadpoint.using(given):
+        pytest.fail("the block was entered")
 
 
 def test_using_ends_with_an_error_too():

@@ -57,10 +57,8 @@ class OpenAIChat:
             return "n > 1: several choices cannot share one search"
         if body.get("functions"):
             return "legacy `functions` are passed through"
-        if not isinstance(body.get("messages"), list):
-            return "messages is no list"
-        if len(self.messages(body)) != len(as_list(body.get("messages"))):
-            return "a message is not a JSON object"
+        if not isinstance(body.get("messages"), list) or len(self.messages(body)) != len(as_list(body["messages"])):
+            return "the messages are not a list of JSON objects"
         return None
 
     def held(self, body: Json) -> Held | None:

@@ -1,9 +1,9 @@
 """Plain copies of messages and tools, found again as long as their originals have not changed.
 
 The SDK walks over every value of a body in Python to copy it, which in a long conversation takes longer than all else
-that it does. A conversation repeats all but its end, so a copy is made once and compared from then on: comparing runs in
-C and mostly meets the very same strings. It finds `1` and `true` equal, so a change from one to the other in place, in
-the same dict, would go unseen.
+that it does. A conversation repeats all but its end, so a copy is made once and compared from then on: comparing runs
+in C and mostly meets the very same strings. It finds `1` and `true` equal, so a change from one to the other in place,
+in the same dict, would go unseen. The originals are kept beside their copies: no other dict can have their address.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Any, cast
 from loadpoint._json import Json
 
 _LISTS = ("messages", "tools")
-_MOST = 8192
+_MOST = 2**22
+"""How much is kept at once: characters of text, and eight for every other value."""
+_LONG = 2**16
+"""Longer messages are not kept: they are images, files and long texts, of few values, which are quick to copy."""
 
 
 class Plain(dict[str, Any]):
@@ -24,7 +27,8 @@ class Copies:
     """The copies of one adapter. Safe to use from any thread: every operation on the table is a single step."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, Json] = {}
+        self._kept: dict[int, tuple[Json, Json]] = {}
+        self._held = 0
 
     def split(self, options: Any) -> tuple[Any, dict[str, tuple[list[Any], list[Json | None]]]]:
         """Options whose body holds only what has to be copied, and what is known of the rest."""
@@ -58,10 +62,26 @@ class Copies:
     def _found(self, item: Any) -> Json | None:
         if type(item) is not dict:
             return None
-        copy = self._kept.get(id(cast(Json, item)))
-        return copy if copy is not None and copy == item else None
+        original, copy = self._kept.get(id(cast(Json, item)), _NOTHING)
+        return copy if original is item and copy == item else None
 
     def _keep(self, item: Json, plain: Json) -> None:
-        if len(self._kept) >= _MOST:
+        size = _size(plain)
+        if size > _LONG:
+            return
+        if self._held + size > _MOST:
             self._kept.clear()
-        self._kept[id(item)] = plain
+            self._held = 0
+        self._kept[id(item)] = (item, plain)
+        self._held += size
+
+
+_NOTHING: tuple[Json | None, Json | None] = (None, None)
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return 8 + sum(len(key) + _size(item) for key, item in cast("dict[str, object]", value).items())
+    return 8 + sum(map(_size, cast("list[object]", value))) if isinstance(value, list) else 8
