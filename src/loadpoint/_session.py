@@ -56,12 +56,13 @@ class Session:
         toolbox: Toolbox | None = None,
         on_report: Callable[[CallReport], None] | None = None,
     ) -> None:
+        if toolbox is not None:
+            raise PolicyError("wrap: `toolbox` is not built yet in this version; Toolbox.answer works without it")
         _possible(policy)
         _usable(ledger, on_report)
         self.dialects = tuple(dialects)
         self._policy = policy
         self.ledger: Ledger = ledger if ledger is not None else InProcessLedger()
-        self.toolbox = toolbox
         self.on_report = on_report
         self._readers = {dialect.name: Reader(dialect) for dialect in dialects}
         self._registries: list[tuple[_RegistryKey, list[Any], Registry]] = []

@@ -101,3 +101,16 @@ async def test_equal_values_of_other_types_are_sent_as_they_are(sdk: str, asynch
         wire = next(wire for wire in wires if wire["name"] == "count")
         found.append(repr((wire.get("parameters") or wire["input_schema"])["properties"]["n"]["default"]))
     assert found == list(map(repr, given))
+
+
+@both
+@sdks
+async def test_keys_that_are_no_text_become_what_the_sdk_makes_of_them(sdk: str, asynchronous: bool):
+    schema: dict[str, Any] = {"type": "object", "properties": {1: {}, None: {}}}
+    tool: dict[str, Any] = {"name": "odd", "input_schema": schema}
+    if sdk == "openai":
+        tool = {"type": "function", "function": {"name": "odd", "parameters": schema}}
+    changes: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello!"}], "tools": [tool]}
+    bare, wrapped = [await sent(sdk, *given, changes) for given in clients(sdk, asynchronous=asynchronous)]
+    assert wrapped[0] == bare[0] == ""
+    assert b'"null":{}' in wrapped[1][0].replace(b" ", b"") or b"ToolSearch" in wrapped[1][0]

@@ -158,3 +158,19 @@ def test_numbers_that_no_request_can_carry_stay_out_of_the_next_one(written: str
     splice.feed("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
     body = splice.end()
     assert json.dumps(body, allow_nan=False)
+
+
+def test_a_call_that_was_held_when_the_stream_became_unreadable_is_shown() -> None:
+    call = begun(CHAT, "resend", stream=True)
+    splice = call.splice()
+    wanted = {"index": 0, "id": "call_0", "type": "function", "function": {"name": NAMES[0], "arguments": '{"id":1}'}}
+    head: Json = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    chunks = [
+        {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [wanted]}}]},
+        {**head, "choices": [None]},
+        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+    shown = splice.feed("".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode())
+    assert splice.end() is None
+    text = b"".join([*shown, *splice.closing()]).decode()
+    assert text.count(NAMES[0]) == 1

@@ -26,7 +26,7 @@ from loadpoint._json import Json, as_list, as_object, dumps, objects, parse_obje
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
-from ._openai_chat_stream import ChatMerger
+from ._openai_chat_stream import ChatMerger, seam
 
 _OPERATIONS = {"/chat/completions": "create"}
 _CUT = frozenset({"length", "content_filter"})
@@ -303,7 +303,9 @@ class OpenAIChat:
         choice: Json = last["choices"][0]
         message: Json = {k: v for k, v in choice["message"].items() if k != "tool_calls"}
         visible = rounds[-1:] if last_text else rounds
-        text = "".join(_text(r["choices"][0]["message"].get("content")) for r in visible)
+        text = ""
+        for said in (_text(reply["choices"][0]["message"].get("content")) for reply in visible):
+            text += seam(text, said) + said
         message["content"] = text or message.get("content")
         made = objects(choice["message"].get("tool_calls"))
         calls = [_with_arguments(call) for at, call in enumerate(made) if at not in hidden[-1]]

@@ -83,5 +83,5 @@ def _size(value: object) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
-        return 8 + sum(len(key) + _size(item) for key, item in cast("dict[str, object]", value).items())
+        return 8 + sum(_size(key) + _size(item) for key, item in cast("dict[object, object]", value).items())
     return 8 + sum(map(_size, cast("list[object]", value))) if isinstance(value, list) else 8
