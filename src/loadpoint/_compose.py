@@ -83,6 +83,8 @@ class Composer:
             sent = self._bare(wire, deferred=deferred)
             if name == state.loader:
                 shown[name] = sent
+            elif entry is not None and entry.tool is None and self.dialect.tool_name(entry.definition) is None:
+                shown[name] = entry.definition  # the ledger holds no more of it than its place
             elif entry is None:
                 # A resident that left is the caller's choice; one that was loaded may still be referred to.
                 if name in self._remembered(state) or deferred:

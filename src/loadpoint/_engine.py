@@ -20,6 +20,7 @@ from ._paid import PaidRound
 from ._plan import Plan, Request, Step
 from ._prefix import tools_changed
 from ._replay import group_level, record_keys
+from ._registry import without_keys
 from ._report import CallReport, Round
 from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
@@ -325,7 +326,7 @@ class Call:
             reason=plan.reason,
             loader=plan.composer.loader_name,
             catalog=plan.catalog,
-            tools=tuple(self.composed.tools),
+            tools=tuple(without_keys(self.dialect, tool) for tool in self.composed.tools),
             declared=tuple(self.composed.declared),
             definitions=definitions(plan.composer, plan.state, names),
             system=plan.transcript.system,

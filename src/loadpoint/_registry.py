@@ -33,6 +33,9 @@ class Entry:
     deferred: bool
 
 
+_STAND_IN = "loadpoint.entry"
+
+
 class Registry:
     """The tools of a request. Equal sets of tools in any order make equal registries.
 
@@ -159,7 +162,15 @@ def entry_name(dialect: Dialect, wire: Json) -> str:
     """What a tool is called here: its name, else its type with a digest. The entries without a name are servers that
     the provider calls, with the keys to them, which must not get into reports and logs.
     """
+    stand_in = wire.get(_STAND_IN)
+    if isinstance(stand_in, str):
+        return stand_in
     return dialect.tool_name(wire) or f"{wire.get('type')}#{digest(canonical(_unmarked(wire)))[:8]}"
+
+
+def without_keys(dialect: Dialect, wire: Json) -> Json:
+    """A tool as a ledger holds it: of an entry without a name, which may hold keys, only what it is called here."""
+    return wire if dialect.tool_name(wire) is not None else {_STAND_IN: entry_name(dialect, wire)}
 
 
 def _unmarked(wire: Json) -> Json:

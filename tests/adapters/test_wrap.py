@@ -280,13 +280,20 @@ def test_an_address_that_is_used_again_is_another_object():
 
 def test_ids_are_a_bounded_second_chance():
     reports = Reports(keep=2)
-    for name in "abc":
+    a, b, c, d = (f"chatcmpl-{name * 20}" for name in "abcd")
+    for name in (a, b, c):
         reports.remember({"id": name}, REPORT)
-    assert [reports.find({"id": name}) for name in "abc"] == [None, REPORT, REPORT]
-    reports.remember({"id": "b"}, REPORT)
-    reports.remember({"id": "d"}, REPORT)
-    assert reports.find({"id": "c"}) is None
-    assert reports.find({"id": "b"}) is REPORT
+    assert [reports.find({"id": name}) for name in (a, b, c)] == [None, REPORT, REPORT]
+    reports.remember({"id": b}, REPORT)
+    reports.remember({"id": d}, REPORT)
+    assert reports.find({"id": c}) is None
+    assert reports.find({"id": b}) is REPORT
+
+
+def test_a_short_id_is_no_second_chance():
+    reports = Reports()
+    reports.remember({"id": "7"}, REPORT)
+    assert reports.find({"id": "7"}) is None
 
 
 def test_a_report_that_nobody_knows_is_an_error():

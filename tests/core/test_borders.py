@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.bench import judge
 from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search, tools
 
-from loadpoint import InProcessLedger, Policy, clean
-from loadpoint.emulator import Move
+from loadpoint import InProcessLedger, Policy, SqliteLedger, clean
+from loadpoint.emulator import Emulator, Move, Script
 from loadpoint_adapters._dialects.openai_chat import OpenAIChat
 
 Json = dict[str, Any]
@@ -258,3 +260,19 @@ def test_names_of_others_write_nothing_of_their_own_onto_a_terminal(caplog: pyte
     talk.names = (name, name)
     assert "duplicate" in talk.begun().report.reason
     assert not set("\x1b\u202e") & set(caplog.text)
+
+
+@everywhere
+def test_a_ledger_file_holds_no_keys_of_servers_that_the_provider_calls(form: Form, tmp_path: Path):
+    talk = WithServer(form.dialect, Policy(strategy=form.strategy), stream=form.stream)
+    talk.session = talk.fresh(ledger=SqliteLedger(tmp_path / "ledger.db"))
+    talk.server = Emulator(Script(lambda turn: talk.moves.pop(0)), rules="off")
+    for at in range(3):
+        talk.user(f"request {at}")
+        talk.send(Move(calls=[("ToolSearch", {"query": NAMES[at]})]), Move(text="done"))
+    assert all(SERVERS[form.dialect] in body["tools"] for body in talk.bodies)
+    assert not judge.check(talk.bodies, mode=form.strategy)
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"ToolSearch" in stored
+    assert KEY.encode() not in stored
+    assert b"mcp_server_name" not in stored
