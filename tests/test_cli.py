@@ -83,9 +83,44 @@ def test_bench_shows_a_table_that_fits_eighty_columns(
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_an_unknown_strategy_is_unusable_usage_that_lists_the_known_ones(capsys: pytest.CaptureFixture[str]):
-    assert cli.main(["bench", "--strategy", "lazy"]) == cli.EXIT_USAGE
-    assert "'lazy'" in capsys.readouterr().err
+def test_the_widest_row_of_a_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]):
+    console = pytest.importorskip("rich.console").Console(width=80)
+    from loadpoint import Policy
+    from loadpoint import bench as measuring
+    from loadpoint.bench.measure import Row
+    from loadpoint.cli import _bench_table
+
+    tools = measuring.embedded()
+    plan = measuring.plan("long", measuring.targets(tools))
+    auto = Policy(strategy="auto")
+    case = measuring.Case(dialect="openai.chat", model="gpt-5.4", policy=auto, tools=tools.tools, plan=plan)
+    row = Row(1, 1, 9, 9, "tools_grew", 9_876_543, 1_234_567, 0, 9, 9)
+    measured = measuring.Measured({"tools": 1_334_308}, 5_600_712, [row] * 99)
+    entry = measuring.Entry(case, 3590, measured, None, "resend", ("a problem",))
+    _bench_table.show(measuring.Bench(3590, 103, "o200k_base", exact=True, entries=[entry]), console)
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert f"{entry.cost:.3f}" in out
+    assert "1.33M" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "known"),
+    [
+        ("--strategy", "lazy", "eager, native, resend, auto"),
+        ("--strategy", "frozen", "eager, native, resend, auto"),
+        ("--session", "medium", "short, long, both"),
+        ("--dialect", "openai", "openai.chat, anthropic.messages"),
+    ],
+)
+def test_an_unknown_value_is_unusable_usage_that_lists_the_known_ones(
+    option: str, value: str, known: str, capsys: pytest.CaptureFixture[str]
+):
+    assert cli.main(["bench", option, value]) == cli.EXIT_USAGE
+    told = capsys.readouterr().err
+    assert repr(value) in told
+    assert f"allowed: {known}\n" in told
 
 
 @pytest.mark.parametrize("absent", ["uvicorn", "starlette", "openai"])

@@ -7,6 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+
+def figures(text: str) -> list[float]:
+    found = re.search(r"saved ([\d,]+) of ([\d,]+) tool tokens \(estimate\), (\d+) extra round", text)
+    assert found is not None
+    return [float(figure.replace(",", "")) for figure in found.groups()]
+
 
 def test_the_example_runs_as_it_stands(repo: Path, tmp_path: Path):
     text = (repo / "README.md").read_text(encoding="utf-8")
@@ -18,4 +26,12 @@ def test_the_example_runs_as_it_stands(repo: Path, tmp_path: Path):
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
     assert run.returncode == 0, run.stderr
     assert "slack__post_message" in run.stdout
-    assert re.search(r"saved [\d,]+ of [\d,]+ tool tokens", run.stdout)
+    shown, got = (figures(text) for text in (example[1], run.stdout))
+    assert got == pytest.approx(shown, rel=0.01)  # what a reader is shown is what the reader gets
+
+
+def test_the_example_of_an_agent_runs(repo: Path, tmp_path: Path):
+    command = [sys.executable, str(repo / "examples/agent_loop.py")]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("saved ") >= 3

@@ -23,6 +23,10 @@ class Compat(Protocol):
     request_id: str
     """The response header with the provider's request id."""
 
+    def members(self, base: type[Any]) -> dict[str, Any]:
+        """What the class made from `base` has beside `request` and `copy`."""
+        ...
+
     def unsupported(self) -> str | None:
         """Why this version of the SDK cannot be wrapped; None if it can."""
         ...

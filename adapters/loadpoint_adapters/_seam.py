@@ -102,6 +102,7 @@ class Seam:
 
         members: dict[str, Any] = {"__module__": base.__module__, "__qualname__": base.__qualname__}
         members |= {"__doc__": base.__doc__, "copy": copy, "with_options": copy, "_loadpoint_base": base}
+        members |= compat.members(base)
         driver = _async_request if compat.asynchronous(base) else _request
         members["request"] = functools.wraps(base.request)(driver(base, compat))
         return cast("type[Any]", type(base.__name__, (base,), members))

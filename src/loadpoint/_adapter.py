@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
-from ._policy import Policy
+from ._policy import Policy, a_policy
 from .errors import LoadpointError, PolicyError, UnsupportedClientError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GROUP = "loadpoint.adapters"
+_TELLING = 12
 EXTENSION = "loadpoint"
 """The key in an HTTP response's `extensions` under which an adapter leaves the call that made it."""
 SWITCH = "LOADPOINT"
@@ -242,7 +243,7 @@ def wrap(
     variable LOADPOINT is read here: `off` defers nothing (our own items in the history are still turned back),
     `eager` sends every tool. `on_report` is called with the report of every logical call.
 
-    Raises `UnsupportedClientError` for an object that no adapter knows, `PolicyError` for a bad LOADPOINT.
+    Raises `UnsupportedClientError` for an object that no adapter knows, `PolicyError` for a bad setting or LOADPOINT.
     """
     sessions = session_factory(policy, toolbox=toolbox, ledger=ledger, on_report=on_report)
     adapter = _adapter_for(client)
@@ -266,7 +267,7 @@ def session_factory(
     on_report: Callable[[CallReport], None] | None = None,
 ) -> SessionFactory:
     """What `wrap` gives to an adapter: makes a session from dialects, under LOADPOINT as it is now."""
-    chosen = policy if policy is not None else Policy()
+    chosen = a_policy("policy", policy) if policy is not None else Policy()
     switch = _switch()
     if switch == "eager":
         chosen = chosen.replace(strategy="eager")
@@ -307,9 +308,9 @@ def using(policy: Policy) -> Generator[Policy, None, None]:
     """Let `policy` hold for every call begun in this block, on every wrapped client, instead of the client's own.
 
     A context variable: tasks started in the block inherit it, other threads and tasks do not see it, and a stream keeps
-    the policy under which it was begun.
+    the policy under which it was begun. Raises `PolicyError` for anything but a `Policy`.
     """
-    token = _override.set(policy)
+    token = _override.set(a_policy("using", policy))
     try:
         yield policy
     finally:
@@ -377,7 +378,8 @@ def _reply_id(reply: object) -> str | None:
         key: object = cast("dict[str, object]", reply).get("id")
     else:
         key = getattr(reply, "id", None)
-    return key if isinstance(key, str) and key else None
+    # A server that counts its replies gives two callers the same short id.
+    return key if isinstance(key, str) and len(key) >= _TELLING else None
 
 
 reports = Reports()

@@ -32,7 +32,7 @@ class Answers:
     loader: str
     loaded: Callable[[], Collection[str]]
     allowed: Collection[str] | None
-    gone: Collection[str]
+    gone: frozenset[str]
     searches: list[Search]
     asked: dict[str, int]
     exhausted: bool = False
@@ -46,7 +46,8 @@ class Answers:
             return True
         if not self.is_unloaded(call.name):
             return False
-        return self.policy.unloaded_call == "refuse" or bool(self._problems(call))
+        # What no search may load, the model knows from the catalog only: to hand its call over would widen the request.
+        return not self._findable(call.name) or self.policy.unloaded_call == "refuse" or bool(self._problems(call))
 
     def is_unloaded(self, name: str) -> bool:
         """Whether this is a deferred tool of the caller that the model may not call yet."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from . import _prices
 from ._capability import Capability, capability
 from ._compose import Composer
-from ._dialect import Dialect, Held
+from ._dialect import Dialect, Held, View
 from ._engine import Call
 from ._json import Json, digest
 from ._ledger import InProcessLedger, Record, State
-from ._loaded import Evidence, evidence
+from ._loaded import evidence
 from ._loader import loader_description, loader_schema
 from ._passing import Passing
 from ._plan import ALLOWED, NAMED, Plan, Request
@@ -120,7 +120,6 @@ class Beginning:
 
     def _choose(self, registry: Registry, transcript: Transcript) -> Chosen:
         state = _state(transcript)
-        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
         return choose(
             policy=self.policy,
             capability=self.able,
@@ -130,21 +129,29 @@ class Beginning:
             cache_rule=_prices.cache_rule(self.model, self.dialect.name, self.place),
             pinned=state.strategy if state else None,
             pinned_load_point=state.load_point if state else None,
-            evidence=any(proof.why == "search" for proof in proofs),
+            evidence=state is None and self._shows_a_load(registry, transcript),
             marked=registry.marked,
             resident_count=len(registry.residents),
             context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
             renders=self.dialect.renders,
-            refused=self._unnameable(registry, proofs),
+            refused=self._unnameable(registry, transcript.views),
         )
 
-    def _unnameable(self, registry: Registry, proofs: Sequence[Evidence]) -> list[str]:
-        """The load points whose tools this request's `tool_choice` could not name."""
+    def _unnameable(self, registry: Registry, views: Sequence[View], held: Sequence[str] = ()) -> list[str]:
+        """The load points whose tools this request's `tool_choice` could not name; `held` are loaded at the server."""
         choice = self.dialect.choice(self.request.body)
-        loaded = {proof.name for proof in proofs if registry.is_deferred(proof.name)}
-        if choice.mode not in (ALLOWED, NAMED) or (choice.mode == NAMED and not loaded & set(choice.names)):
+        if choice.mode not in (ALLOWED, NAMED):
+            return []
+        proofs = evidence(views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        loaded = {*held, *(proof.name for proof in proofs)}
+        if choice.mode == NAMED and not loaded & set(choice.names):
             return []
         return [point.name for point in self.able.points if choice.mode not in point.choosable]
+
+    def _shows_a_load(self, registry: Registry, transcript: Transcript) -> bool:
+        """Whether the transcript shows a search; a conversation that is on record says itself how it is sent."""
+        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        return any(proof.why == "search" for proof in proofs)
 
     def _plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
         known = _state(transcript)
@@ -164,6 +171,7 @@ class Beginning:
         choice = self.dialect.choice(self.request.body)
         named = choice.names if choice.mode == "named" else ()
         own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
+        binds = self.able.binds_thinking and own
         return Plan(
             policy=self.policy,
             dialect=dialect,
@@ -182,8 +190,8 @@ class Beginning:
             body=self.request.body,
             point=point,
             threaded=threaded,
-            binds_thinking=self.able.binds_thinking and own,
-            voided=self._voided(transcript),
+            binds_thinking=binds,
+            voided=binds and self._voided(transcript),
         )
 
     def _voided(self, transcript: Transcript) -> bool:
@@ -264,8 +272,7 @@ class Beginning:
         """Whether this request can go on in the form in which the server holds what was loaded."""
         if self.policy.strategy not in ("auto", "native") or self.able.point(state.load_point) is None:
             return False
-        proofs = [Evidence(name, 0, "search", True) for name in state.loaded]
-        return state.load_point not in self._unnameable(registry, proofs)
+        return state.load_point not in self._unnameable(registry, (), state.loaded)
 
     # -- calls that are left alone -------------------------------------------------------------------------------
 
@@ -317,8 +324,9 @@ class Beginning:
 
 def _scope(dialect: Dialect, request: Request) -> str:
     conversation = request.headers.get("x-loadpoint-conversation")
-    who = f"conversation:{conversation}" if conversation else digest(request.credential)
-    return digest(dialect.name, request.base_url, who)
+    # Names such as "1" repeat across accounts: they name one among the conversations of a credential.
+    who = digest(request.credential)
+    return digest(dialect.name, request.base_url, who, *([conversation] if conversation else []))
 
 
 def _looks_like_a_name(word: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ._dialect import Dialect
 from ._json import Json, as_object
 from ._loader import LOADER_NAME, parse_answer
+from .errors import PolicyError
 
 _LOADER = re.compile(rf"{LOADER_NAME}\d*")
 
@@ -18,10 +19,13 @@ def clean(messages: Sequence[Any]) -> list[Any]:
 
     Takes messages of any dialect, as dicts or as the SDKs' objects, and gives back dicts. What is not ours stays, in
     its order; a message of which nothing is left goes. A tool of the caller that happens to have the loader's name is
-    told apart by its results.
+    told apart by its results. Raises `PolicyError` for what is no list of messages.
     """
     from ._adapter import dialects
 
+    given: object = messages
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise PolicyError(f"clean: {type(given).__name__} is no history; allowed: a list of messages")
     out = [plain(message) for message in messages]
     for dialect in dialects():
         out = [kept for turn in _turns(dialect, out) for kept in _cleaned(dialect, turn)]

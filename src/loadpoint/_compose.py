@@ -9,7 +9,7 @@ from ._dialect import Dialect, View
 from ._json import Json, canonical, digest
 from ._ledger._record import State
 from ._loaded import Evidence
-from ._registry import Registry
+from ._registry import Registry, entry_name
 
 _GONE = "This tool is no longer available."
 
@@ -100,12 +100,14 @@ class Composer:
     def _continue(self, state: State, shown: dict[str, Json], declared: dict[str, Json], changed: list[str]) -> None:
         residents = {entry.name for entry in self.registry.residents}
         for wire in state.tools:
-            name = self.dialect.tool_name(wire) or canonical(wire)
+            name = entry_name(self.dialect, wire)
             deferred = name in state.declared
             entry = self.registry.by_name.get(name)
             sent = self._bare(wire, deferred=deferred)
             if name == state.loader:
                 shown[name] = sent
+            elif entry is not None and entry.tool is None and self.dialect.tool_name(entry.definition) is None:
+                shown[name] = entry.definition  # the ledger holds no more of it than its place
             elif entry is None:
                 # A resident that left is the caller's choice; one that was loaded may still be referred to.
                 if name in self._remembered(state) or deferred:

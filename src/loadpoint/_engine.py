@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from ._answers import Answers
 from ._compose import Composed, definitions
 from ._dialect import CallView, Outcome, ReplyView, Shown
-from ._json import Json, well_formed
+from ._json import Json, as_object, well_formed
 from ._ledger._record import State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
 from ._plan import ALLOWED, Plan, Request, Step
 from ._prefix import tools_changed
+from ._registry import without_keys
 from ._report import CallReport, Round
 from ._reporting import call_report
 from .errors import RoundLimitError, SearchLoopError
@@ -159,7 +160,8 @@ class Call:
         if point is not None and ALLOWED not in point.choosable:
             sent = {self.dialect.tool_name(tool) for tool in self.composed.tools}
             names = [name for name in names if name in sent]
-        return [name for name in names if name in self.plan.registry.by_name]
+        known = self.plan.registry.by_name
+        return [name for name in names if name in known and self.dialect.tool_name(known[name].definition)]
 
     def _continued(self, body: Json) -> Json:
         """The request of the next round: what was sent and the turn so far, or what a server that holds it lacks."""
@@ -196,8 +198,9 @@ class Call:
             return False
         if call.name == self.plan.composer.loader_name:
             return True
-        # In the last round nothing can be answered any more: the caller gets what the bare SDK would give.
-        return not self.limited and self.answers.is_ours(call)
+        # In the last round nothing can be answered any more: the caller gets what the bare SDK would give, which is no
+        # call of a tool that he has taken away.
+        return call.name in self.answers.gone or (not self.limited and self.answers.is_ours(call))
 
     def _is_callers(self, name: str) -> bool:
         """Whether the application answers calls of the loader itself."""
@@ -207,12 +210,12 @@ class Call:
 
     def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take a reply; the next upstream body, or None at the end. Raises `SearchLoopError` (see there)."""
-        reply = well_formed(reply)
         self.rounds.append(reply)
-        usage: Json = reply.get("usage") or {}
-        self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+        usage = as_object(reply.get("usage")) or {}
         try:
-            return self._take(reply, request_id)
+            self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+            self.rounds[-1] = sound = well_formed(reply)
+            return self._take(sound, request_id)
         except RoundLimitError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that is paid for is handed over, whatever we made of it
@@ -238,7 +241,7 @@ class Call:
         self.shown.append(step.shown if self.discovery == "shown" else ())
         if step.last:
             self.pending = tuple(self._results(step))
-            self.turn += self.dialect.assistant(reply, step.hidden if view.cut else ())
+            self.turn += self.dialect.assistant(reply, () if step.answered else step.hidden)
             self._finish()
             return None
         if self.limited:
@@ -254,7 +257,8 @@ class Call:
 
     def _step(self, view: ReplyView) -> Step:
         hidden = frozenset(at for at, call in enumerate(view.calls) if self.hides(call))
-        if not hidden or view.cut:
+        called = {call.name for call in view.calls}
+        if not hidden or view.cut or (self.limited and called <= self.answers.gone):
             # An unfinished call of ours is cut out; a finished one could not be answered without going on.
             return Step(hidden, (), (), (), last=True)
         answered: list[tuple[CallView, Outcome]] = []
@@ -337,8 +341,13 @@ class Call:
         return Splice(self)
 
     def failed(self) -> None:
-        """An upstream error or an early close: rounds that were paid for are kept for a retry of the same call."""
-        self.session.keep_paid(self)
+        """An upstream error or an early close: rounds that were paid for are kept for a retry of the same call.
+
+        Once, and not of a call that is over: its rounds have been answered with, and must not answer another.
+        """
+        if self._report is None:
+            self.session.keep_paid(self)
+        self.paid = []
 
     def state(self) -> State:
         """How the last request of this call was sent."""
@@ -350,7 +359,7 @@ class Call:
             reason=plan.reason,
             loader=plan.composer.loader_name,
             catalog=plan.catalog,
-            tools=tuple(self.composed.tools),
+            tools=tuple(without_keys(self.dialect, tool) for tool in self.composed.tools),
             declared=tuple(self.composed.declared),
             definitions=definitions(plan.composer, plan.state, names),
             system=plan.transcript.system,
@@ -368,7 +377,11 @@ class Call:
     def conclude(self) -> None:
         """Tell the report of a call that a fault of ours has ended."""
         if self._report is None:
-            self._report = call_report(self)
+            try:
+                self._report = call_report(self)
+            except Exception:  # noqa: BLE001 - what broke the call may break its report as well
+                plan = self.plan
+                self._report = CallReport(plan.strategy, plan.load_point, plan.reason, warnings=tuple(plan.warnings))
             self.session.tell(self._report)
 
     @property

@@ -16,6 +16,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Made once: `json.dumps` with arguments makes an encoder for every call, which takes longer than a small message.
 _compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_strict = json.JSONEncoder(allow_nan=False).encode
 _sorted = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode
 
 
@@ -74,3 +75,12 @@ def parse_object(text: str) -> Json | None:
         return as_object(json.loads(text))
     except (ValueError, RecursionError):
         return None
+
+
+def writable(value: object) -> bool:
+    """Whether `value` can be written as JSON: not with NaN or an infinity in it, which SDKs refuse to send."""
+    try:
+        _strict(value)
+    except (ValueError, RecursionError):
+        return False
+    return True

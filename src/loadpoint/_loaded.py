@@ -40,8 +40,9 @@ def evidence(
     for view in views:
         turn += view.role == "assistant" and previous != "assistant"
         previous = view.role
-        if view.forgets:
-            found.clear()
+        found = {} if view.forgets else found
+        if not view.calls and not view.results:
+            continue
         names.update((call.id, call.name) for call in view.calls)
         for result in view.results:
             if result.failed:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ._dialect import CallView, Dialect
-from ._json import Json
+from ._json import Json, as_object
 from ._report import CallReport, Round
 
 log = logging.getLogger("loadpoint")
@@ -49,11 +49,14 @@ class Passing:
     def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take the reply; always None: there is no next round."""
         self.result = reply
-        usage: Json = reply.get("usage") or {}
-        self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
-        self.report = self.session.passed(self)
-        if self._finish is not None:
-            self._finish(self, reply)
+        try:
+            usage = as_object(reply.get("usage")) or {}
+            self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
+            self.report = self.session.passed(self)
+            if self._finish is not None and self.dialect.reply(reply) is not None:
+                self._finish(self, reply)
+        except Exception:
+            log.exception("a fault in loadpoint: this reply is not remembered, and handed over all the same")
         return None
 
     def splice(self) -> PassingSplice:
@@ -111,7 +114,11 @@ class PassingSplice:
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take note of the reply; always None."""
-        reply = self._round.reply() if self._reads else None
+        try:
+            reply = self._round.reply() if self._reads else None
+        except Exception:
+            log.exception("a fault in loadpoint: this stream is not read along, and shown all the same")
+            return None
         if reply is not None:
             self._call.feed(reply, request_id=request_id, ms=ms)
         return None

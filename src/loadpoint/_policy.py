@@ -91,6 +91,13 @@ class Policy:
         return not matches(self.resident, name) and matches(self.defer, name)
 
 
+def a_policy(name: str, value: object) -> Policy:
+    """`value`, which was given as the argument `name`; raises `PolicyError` if it is no `Policy`."""
+    if not isinstance(value, Policy):
+        raise PolicyError(f"{name}: {value!r} is not usable; allowed: a Policy, such as Policy(strategy='eager')")
+    return value
+
+
 def matches(patterns: tuple[str, ...], name: str) -> bool:
     """Whether `name` equals or fnmatches (case-sensitively) one of `patterns`."""
     return any(pattern == name or fnmatchcase(name, pattern) for pattern in patterns)

@@ -9,7 +9,7 @@ from ._json import dumps
 from ._ledger._record import State
 from ._replay import Transcript
 from ._report import Prefix
-from ._tokens import estimate_bytes
+from ._tokens import estimate_bytes, utf8_size
 
 FIRST = "first_request"
 
@@ -38,7 +38,7 @@ def predict(
     if reason is not None:
         broke = "forced_tool" if forced and reason == "tools_grew" else reason
         return Prefix(stable=False, predicted=shared, broke=broke)
-    tools = estimate_bytes(sum(len(dumps(tool)) for tool in in_context(dialect, now)))
+    tools = estimate_bytes(sum(utf8_size(dumps(tool)) for tool in in_context(dialect, now)))
     if before.system != now.system:
         return Prefix(stable=False, predicted=tools, broke="system_changed")
     if transcript.rewritten or transcript.lost_since:
@@ -61,7 +61,7 @@ def tools_changed(dialect: Dialect, before: State, now: State) -> tuple[str | No
         return "strategy_changed", 0
     old, new = _texts(dialect, before), _texts(dialect, now)
     shared = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    tokens = estimate_bytes(sum(map(len, new[:shared])))
+    tokens = estimate_bytes(sum(map(utf8_size, new[:shared])))
     if old == new:
         return None, tokens
     if shared == len(old):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ._catalog import catalog
+from ._catalog import catalog, clean_text
 from ._dialect import Dialect
 from ._json import Json, as_object, canonical, digest, dumps
 from ._loader import loader_name
 from ._policy import Policy, matches
 from ._search import ToolIndex
-from ._tokens import estimate_bytes
+from ._tokens import estimate_bytes, utf8_size
 from ._tool import Tool
 
 
@@ -29,8 +29,11 @@ class Entry:
     digest: str
     """Equal for definitions that differ only in key order."""
     size: int
-    """Characters of the definition as sent."""
+    """UTF-8 bytes of the definition as sent."""
     deferred: bool
+
+
+_STAND_IN = "loadpoint.entry"
 
 
 class Registry:
@@ -138,17 +141,17 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
             moved += [tool.name] if tool is not None and deferred else []
         entries.append(
             Entry(
-                name or canonical(definition),
+                entry_name(dialect, wire),
                 tool,
                 definition,
                 digest(canonical(definition)),
-                len(dumps(definition)),
+                utf8_size(dumps(definition)),
                 deferred,
             )
         )
     twice = _repeated([entry.name for entry in entries])
     if twice:
-        fault = fault or f"duplicate tool names: {', '.join(twice[:5])}"
+        fault = fault or f"duplicate tool names: {', '.join(clean_text(name, 64) for name in twice[:5])}"
     return Registry(
         entries,
         marker=_longest(markers),
@@ -157,6 +160,21 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
         fault=fault,
         warnings=_unmatched(policy, entries),
     )
+
+
+def entry_name(dialect: Dialect, wire: Json) -> str:
+    """What a tool is called here: its name, else its type with a digest. The entries without a name are servers that
+    the provider calls, with the keys to them, which must not get into reports and logs.
+    """
+    stand_in = wire.get(_STAND_IN)
+    if isinstance(stand_in, str):
+        return stand_in
+    return dialect.tool_name(wire) or f"{wire.get('type')}#{digest(canonical(_unmarked(wire)))[:8]}"
+
+
+def without_keys(dialect: Dialect, wire: Json) -> Json:
+    """A tool as a ledger holds it: of an entry without a name, which may hold keys, only what it is called here."""
+    return wire if dialect.tool_name(wire) is not None else {_STAND_IN: entry_name(dialect, wire)}
 
 
 def _unmarked(wire: Json) -> Json:

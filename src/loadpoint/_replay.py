@@ -11,7 +11,7 @@ from ._dialect import Dialect, Outcome, View
 from ._json import Json, canonical, digest, dumps, well_formed
 from ._ledger._record import Ledger, Record, State
 from ._loader import parse_answer
-from ._tokens import estimate_bytes
+from ._tokens import estimate_bytes, utf8_size
 
 log = logging.getLogger("loadpoint")
 _LONG_ID = 16
@@ -58,7 +58,7 @@ class Reader:
             bare = digest(dumps(stripped) if ordered else canonical(stripped))
             level = digest(view.level())
             untold = digest(view.level(told=False)) if view.results else level
-            known = Reading(view, level, untold, bare, len(text), repaired)
+            known = Reading(view, level, untold, bare, utf8_size(text), repaired)
             if len(text) > _LONG:  # long messages would make the memo as large as the conversations themselves
                 return known
             if self._held > _MEMO:

@@ -94,6 +94,8 @@ class CallReport:
         approx = "" if self.tokens.exact else " (estimate)"
         plural = "" if self.added_rounds == 1 else "s"
         saved = f"saved {max(self.tokens.saved, 0):,} of {self.tokens.eager:,} tool tokens{approx}"
+        if not self.tokens.eager:
+            saved = "sent as it came"  # no registry was made, so nobody knows how many there are
         how = f"{self.strategy} by {self.load_point}" if self.load_point else self.strategy
         lines = [
             f"{saved}, {self.added_rounds} extra round{plural}, +{self.added_ms:,.0f} ms",
@@ -108,4 +110,7 @@ class CallReport:
         elif self.prefix.stable:
             lines.append(f"prefix stable, {self.prefix.predicted or 0:,} tokens shared")
         lines += [f"warning: {text}" for text in self.warnings[: 8 - len(lines)]]
-        return "\n".join(lines[:8])
+        from ._catalog import clean_text
+
+        # Names are third parties' words: on a terminal they may move the cursor, or add lines that are not ours.
+        return "\n".join(clean_text(line, 2_000) for line in lines[:8])

@@ -9,7 +9,7 @@ from ._json import dumps
 from ._prefix import against_bill, in_context, predict
 from ._registry import Registry
 from ._report import CallReport, LoadedTool, Prefix, Tokens
-from ._tokens import estimate_bytes
+from ._tokens import estimate, estimate_bytes, utf8_size
 from ._usage import read
 
 if TYPE_CHECKING:
@@ -42,14 +42,16 @@ def call_report(call: Call) -> CallReport:
     """The report of a call as far as it has come."""
     plan = call.plan
     state = call.state()
-    sent = estimate_bytes(sum(len(dumps(tool)) for tool in in_context(plan.dialect, state)))
+    sent = estimate_bytes(sum(utf8_size(dumps(tool)) for tool in in_context(plan.dialect, state)))
+    if plan.policy.catalog == "system" and plan.dialect.with_catalog(call.request.body, "") is not None:
+        sent += estimate(plan.catalog)
     resident = {plan.dialect.tool_name(tool) for tool in in_context(plan.dialect, state)}
     placed = [proof.name for proof in call.proofs if proof.placed and proof.name not in resident]
     loaded = sum(plan.registry.tokens(name) for name in placed) if plan.load_point else 0
     sent += loaded
     eager = plan.registry.deferred_tokens + plan.registry.resident_tokens
-    turn = estimate_bytes(sum(len(dumps(message)) for message in call.turn))
-    context = sent + plan.transcript.tokens + turn + estimate_bytes(len(plan.dialect.system(call.request.body)))
+    turn = estimate_bytes(sum(utf8_size(dumps(message)) for message in call.turn))
+    context = sent + plan.transcript.tokens + turn + estimate(plan.dialect.system(call.request.body))
     if not plan.dialect.by_reference:
         context -= min(loaded, plan.transcript.tokens + turn)  # they were counted where they stand
     limit = ("search_limit",) if call.limited else ()

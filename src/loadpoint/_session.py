@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import marshal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from inspect import iscoroutinefunction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _prices
 from ._begin import Beginning
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
     from .toolbox import Toolbox
 
 log = logging.getLogger("loadpoint")
-_REGISTRIES = 32
-_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...]]"
+_REGISTRIES, _TOOLS = 32, 40_000
+"""Registries that are kept, and tools in all of them: each tool takes some 5 kB, its index included."""
+_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], int]"
 _LATER = {"strategy": ("frozen",), "search": ("hosted",)}
 
 
@@ -41,7 +45,7 @@ class Session:
     """Shared by a wrapped client and its copies; every method is safe to call from any thread.
 
     `policy` holds unless a `using` block or a header says otherwise. Raises `PolicyError` for a policy that asks for
-    what this version cannot do.
+    what this version cannot do, and for a ledger or callback that is none.
     """
 
     def __init__(
@@ -53,11 +57,13 @@ class Session:
         toolbox: Toolbox | None = None,
         on_report: Callable[[CallReport], None] | None = None,
     ) -> None:
+        if toolbox is not None:
+            raise PolicyError("wrap: `toolbox` is not built yet in this version; Toolbox.answer works without it")
         _possible(policy)
+        _usable(ledger, on_report)
         self.dialects = tuple(dialects)
         self._policy = policy
         self.ledger: Ledger = ledger if ledger is not None else InProcessLedger()
-        self.toolbox = toolbox
         self.on_report = on_report
         self._readers = {dialect.name: Reader(dialect) for dialect in dialects}
         self._registries: list[tuple[_RegistryKey, list[Any], Registry]] = []
@@ -85,7 +91,10 @@ class Session:
             try:
                 return Beginning(self, dialect, kind, request, policy).call()
             except Exception:
-                log.exception("this request cannot be improved because of a fault in loadpoint; it is sent as it is")
+                if _writable(request.body):  # else the SDK says what is wrong with it
+                    log.exception(
+                        "this request cannot be improved because of a fault in loadpoint; it is sent as it is"
+                    )
         return None
 
     def reader(self, dialect: Dialect) -> Reader:
@@ -106,18 +115,12 @@ class Session:
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
         """The registry of a request's tools; equal lists share one."""
-        key = (dialect.name, policy.resident, policy.defer)
+        key = (dialect.name, policy.resident, policy.defer, _weight(tools))
         with self._lock:
             kept = self._registries
         for at, (other, known, registry) in enumerate(kept):
-            # Comparing takes a fraction of what hashing would, and ends at the first difference. It finds 1 and true
-            # equal, of which only one is a deferral mark.
-            if (
-                other == key
-                and len(known) == len(tools)
-                and known == tools
-                and _marks(dialect, tools) == registry.marks
-            ):
+            # Comparing takes a fraction of what hashing would, and ends at the first difference.
+            if other == key and len(known) == len(tools) and known == tools:
                 if at:
                     self._keep_first((key, known, registry))
                 return registry
@@ -131,7 +134,9 @@ class Session:
     def _keep_first(self, entry: tuple[_RegistryKey, list[Any], Registry]) -> None:
         with self._lock:
             rest = [other for other in self._registries if other[2] is not entry[2]]
-            self._registries = [entry, *rest[: _REGISTRIES - 1]]
+            tools = list(accumulate(len(other[1]) for other in (entry, *rest)))
+            fitting = max(sum(total <= _TOOLS for total in tools), 1)
+            self._registries = [entry, *rest][: min(fitting, _REGISTRIES)]
 
     # -- the ledger ----------------------------------------------------------------------------------------------
 
@@ -211,12 +216,35 @@ class Session:
         return self._paid.take(_paid_key(call.request))
 
 
-def _marks(dialect: Dialect, tools: Sequence[Any]) -> int:
-    return sum(isinstance(wire, dict) and dialect.marked(cast(Json, wire)) for wire in tools)
+def _writable(body: Json) -> bool:
+    """Whether a body can be written as JSON: an SDK's own encoder takes more, or refuses it in its own words."""
+    try:
+        dumps(body)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _weight(tools: list[Any]) -> int:
+    """A length that tells 1, true and 1.0 apart, which are equal; the order of keys does not change it."""
+    try:
+        return len(marshal.dumps(tools, 2))
+    except ValueError:  # such as a subclass of dict
+        return len(dumps(tools))
 
 
 def _paid_key(request: Request) -> Callable[[], str]:
-    return lambda: digest(request.base_url, digest(request.credential), request.path, dumps(request.body))
+    conversation = request.headers.get("x-loadpoint-conversation") or ""
+    who = digest(request.credential), conversation
+    return lambda: digest(request.base_url, *who, request.path, dumps(request.body))
+
+
+def _usable(ledger: object, on_report: object) -> None:
+    """Refuse at once what every call would only be able to log."""
+    if ledger is not None and not (callable(getattr(ledger, "find", None)) and callable(getattr(ledger, "add", None))):
+        raise PolicyError(f"ledger: {ledger!r} is not usable; allowed: a Ledger, such as SqliteLedger('loads.db')")
+    if on_report is not None and (not callable(on_report) or iscoroutinefunction(on_report)):
+        raise PolicyError(f"on_report: {on_report!r} is not usable; allowed: a plain function that takes a CallReport")
 
 
 def _possible(policy: Policy) -> None:

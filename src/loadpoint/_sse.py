@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r")
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LONGEST_END = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +29,18 @@ class Reader:
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """The events that `chunk` completes."""
-        seen = max(len(self._buffer) - len(_ENDS[0]) + 1, 0)  # before this there is no end: a large event comes in many
+        seen = max(len(self._buffer) - _LONGEST_END + 1, 0)  # before this there is no end: a large event comes in many
         self._buffer += chunk
-        while (end := self._end(seen)) is not None:
-            raw = bytes(self._buffer[:end])
-            del self._buffer[:end]
+        # One search for all ends: one for each would read a body that comes in one piece to its end at every event.
+        while (end := _END.search(self._buffer, seen)) is not None:
+            raw = bytes(self._buffer[: end.end()])
+            del self._buffer[: end.end()]
             seen = 0
             yield parse(raw)
 
     def rest(self) -> bytes:
         """What is left of an incomplete event."""
         return bytes(self._buffer)
-
-    def _end(self, start: int) -> int | None:
-        best: int | None = None
-        for mark in _ENDS:
-            at = self._buffer.find(mark, start)
-            if at >= 0 and (best is None or at + len(mark) < best):
-                best = at + len(mark)
-        return best
 
 
 def parse(raw: bytes) -> Event:

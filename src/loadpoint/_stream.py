@@ -50,7 +50,14 @@ class Splice:
             return list(self._round.feed(event))
         except Exception as error:  # noqa: BLE001 - the stream goes on as it comes
             self._call.fault(error)
-            return (event.raw,)
+            return [*self._held(), event.raw]
+
+    def _held(self) -> list[bytes]:
+        """What waited when reading came to its end by a fault: the caller's calls must not be lost with it."""
+        try:
+            return list(self._round.flush())
+        except Exception:  # noqa: BLE001 - the fault has been told
+            return []
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """The upstream stream is over: the next body, or None. A stream that was cut is shown as it was cut.

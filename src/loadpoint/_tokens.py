@@ -45,8 +45,12 @@ _environment = threading.Lock()
 
 def estimate(text: str) -> int:
     """The tokens of `text`, estimated (see `BYTES_PER_TOKEN`); 0 for an empty text. Takes any string."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return estimate_bytes(size)
+    return estimate_bytes(utf8_size(text))
+
+
+def utf8_size(text: str) -> int:
+    """The UTF-8 bytes of `text`. Takes any string."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def estimate_bytes(size: int) -> int:

@@ -11,6 +11,8 @@ from ._json import Json, as_list, as_object
 ITERATIONS = "iterations"
 """The key under which a usage object lists its sampling passes, where the API has one."""
 
+_MOST = 2**53
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -78,7 +80,7 @@ def with_iterations(total: Json, rounds: Sequence[Json]) -> Json:
 
 
 def read(usage: Mapping[str, Any], fields: UsageFields) -> Usage:
-    """The neutral figures of a usage object; a field that is absent, null or no number counts as 0."""
+    """The neutral figures of a usage object; a field that is absent, null or no possible number counts as 0."""
     cached, written = _figure(usage, fields.cached), _figure(usage, fields.written)
     given = _figure(usage, fields.input)
     whole = given if fields.input_is_total else given + cached + written
@@ -123,4 +125,5 @@ def _figure(usage: Mapping[str, Any], path: str) -> int:
     for key in path.split("."):
         inner = as_object(value)
         value = inner.get(key) if inner is not None else None
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+    # NaN fails both comparisons; what no machine could have counted is no figure to calculate with either.
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST else 0

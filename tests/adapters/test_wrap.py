@@ -182,6 +182,27 @@ def test_a_bad_switch_names_what_is_allowed(monkeypatch: pytest.MonkeyPatch):
         loadpoint.wrap(real("openai", searching()))
 
 
+async def told_later(report: CallReport) -> None:
+    """A callback that nobody would wait for."""
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "allowed"),
+    [
+        ("policy", "eager", "Policy(strategy='eager')"),
+        ("policy", {"strategy": "eager"}, "Policy(strategy='eager')"),
+        ("ledger", "loads.db", "SqliteLedger('loads.db')"),
+        ("on_report", "print", "a plain function"),
+        ("on_report", told_later, "a plain function"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_at_once(setting: str, given: Any, allowed: str):
+    with pytest.raises(PolicyError) as caught:
+        loadpoint.wrap(real("openai", searching()), **{setting: given})
+    assert str(caught.value).startswith(f"{setting}: {given!r} is not usable; allowed: ")
+    assert allowed in str(caught.value)
+
+
 # -------------------------------------------------------------------------------------------------- using
 
 
@@ -198,6 +219,12 @@ def test_using_holds_for_the_block_and_for_what_it_began():
     list(stream)
     assert len(shown(server.exchanges[0].request)) == len(body["tools"])
     assert set(shown(server.exchanges[1].request)) == {"svc_tool_1", "ToolSearch"}
+
+
+@pytest.mark.parametrize("given", [None, {}, "eager"])
+def test_using_takes_a_policy_and_nothing_else(given: Any):
+    with pytest.raises(PolicyError, match=r"using: .*allowed: a Policy"), loadpoint.using(given):
+        pytest.fail("the block was entered")
 
 
 def test_using_ends_with_an_error_too():
@@ -253,13 +280,20 @@ def test_an_address_that_is_used_again_is_another_object():
 
 def test_ids_are_a_bounded_second_chance():
     reports = Reports(keep=2)
-    for name in "abc":
+    a, b, c, d = (f"chatcmpl-{name * 20}" for name in "abcd")
+    for name in (a, b, c):
         reports.remember({"id": name}, REPORT)
-    assert [reports.find({"id": name}) for name in "abc"] == [None, REPORT, REPORT]
-    reports.remember({"id": "b"}, REPORT)
-    reports.remember({"id": "d"}, REPORT)
-    assert reports.find({"id": "c"}) is None
-    assert reports.find({"id": "b"}) is REPORT
+    assert [reports.find({"id": name}) for name in (a, b, c)] == [None, REPORT, REPORT]
+    reports.remember({"id": b}, REPORT)
+    reports.remember({"id": d}, REPORT)
+    assert reports.find({"id": c}) is None
+    assert reports.find({"id": b}) is REPORT
+
+
+def test_a_short_id_is_no_second_chance():
+    reports = Reports()
+    reports.remember({"id": "7"}, REPORT)
+    assert reports.find({"id": "7"}) is None
 
 
 def test_a_report_that_nobody_knows_is_an_error():

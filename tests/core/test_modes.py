@@ -79,7 +79,8 @@ def test_only_a_wrapped_client_defers(dialect: str) -> None:
     for client in (wrapped, bare, loadpoint.unwrap(wrapped)):
         api = client.chat.completions if dialect == CHAT else client.messages
         api.create(**request, **({} if dialect == CHAT else {"max_tokens": 99}))
-    sent: list[Any] = [exchange.request["tools"] for exchange in server.exchanges]
+    bodies: list[Any] = [exchange.request for exchange in server.exchanges]
+    sent = [body["tools"] for body in bodies]
     assert [len(listed) for listed in sent] == [1, len(NAMES), len(NAMES)]
     assert sent[1] == sent[2] == request["tools"]
 

@@ -133,6 +133,15 @@ def test_a_report_prints_in_at_most_eight_lines_and_is_json(form: Form) -> None:
 
 
 @everywhere
+def test_a_call_whose_tools_nobody_counted_does_not_print_noughts(form: Form) -> None:
+    talk = form.talk()
+    talk.user("go")
+    talk.send(Move(text="ok"), headers={"x-loadpoint": "off"})
+    assert str(talk.report).splitlines()[0].startswith("sent as it came, 0 extra rounds, +")
+    assert str(talk.report).splitlines()[1:] == ["eager: switched off for this request"]
+
+
+@everywhere
 @pytest.mark.parametrize("strategy", ["deferred", "eager"])
 def test_a_callback_that_raises_does_no_harm(form: Form, strategy: str, caplog: pytest.LogCaptureFixture) -> None:
     def fails(report: CallReport) -> None:

@@ -139,16 +139,24 @@ def test_only_a_literal_true_defers(form: Form, odd: Any) -> None:
 
 @pytest.mark.report("BR-043")
 @everywhere
-@pytest.mark.parametrize("odd", ["true", 1, {"defer_loading": True}], ids=["text", "number", "object"])
-def test_a_list_without_a_literal_true_is_not_deferred_even_after_one_with_it(form: Form, odd: Any) -> None:
+@pytest.mark.parametrize(
+    ("key", "odd"),
+    [
+        ("defer_loading", "true"),
+        ("defer_loading", 1),
+        ("defer_loading", {"defer_loading": True}),
+        ("x-options", {"defer_loading": True}),
+    ],
+    ids=["text", "number", "object", "another key"],
+)
+def test_a_list_without_a_literal_true_is_not_deferred_even_after_one_with_it(form: Form, key: str, odd: Any) -> None:
     talk = form.talk({"defer": ()})
     with_marks(talk, "defer_loading", dict.fromkeys(talk.names, True))
     talk.user("go")
     talk.send(Move(text="ok"))
     assert talk.report.deferred == len(talk.names)
     other = form.talk({"defer": ()}, session=talk.session, reports=talk.reports)
-    with_marks(other, "defer_loading", dict.fromkeys(talk.names, odd))
-    with_marks(other, "x-options", {name: {"defer_loading": True} for name in talk.names})
+    with_marks(other, key, dict.fromkeys(talk.names, odd))
     other.user("something else")
     call = other.begun()
     assert call.untouched, "what it means is the provider's to say"

@@ -10,7 +10,17 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.core.conversation import MESSAGES, NAMES, Conversation, Form, everywhere, search, tools, unstreamed
+from tests.core.conversation import (
+    MESSAGES,
+    NAMES,
+    RESPONSES,
+    Conversation,
+    Form,
+    everywhere,
+    search,
+    tools,
+    unstreamed,
+)
 
 from loadpoint import InProcessLedger, SqliteLedger
 from loadpoint._json import Json, dumps
@@ -96,7 +106,7 @@ def test_the_same_tools_in_any_order_are_the_same_bytes(form: Form) -> None:
 @everywhere
 def test_servers_that_answer_in_another_order_change_nothing(form: Form) -> None:
     groups = {server: [f"{server}__{name}" for name in NAMES[at::4]] for at, server in enumerate(SERVERS)}
-    talk = form.talk({"resident": ("crm__*",)})
+    talk = form.talk({"resident": ("*_list",)})
     talk.names = [name for server in SERVERS for name in groups[server]]
     talk.user("hello")
     talk.send(Move(text="hi"))
@@ -105,7 +115,9 @@ def test_servers_that_answer_in_another_order_change_nothing(form: Form) -> None
         talk.user("and now")
         talk.send(Move(text="still here"))
     assert len(set(heads(talk))) == 1
-    fresh = form.talk({"resident": ("crm__*",)}, names=[name for server in sorted(SERVERS) for name in groups[server]])
+    fresh = form.talk(
+        {"resident": ("*_list",)}, names=[name for server in reversed(SERVERS) for name in groups[server]]
+    )
     fresh.user("hello")
     fresh.send(Move(text="hi"))
     assert heads(fresh) == heads(talk)[:1]
@@ -114,18 +126,19 @@ def test_servers_that_answer_in_another_order_change_nothing(form: Form) -> None
 @pytest.mark.report("BR-052")
 @everywhere
 def test_a_listing_that_only_comes_in_another_order_is_no_change(form: Form) -> None:
-    talk = form.talk()
+    talk = form.talk({"resident": ("event_*", "photo_list")})
     once_loaded(talk)
     talk.names = [*NAMES[7:], *NAMES[:7]]
     more(talk)
     assert talk.report.prefix.stable
     assert not talk.report.warnings
     talk.user("find another")
-    talk.send(Move(calls=[search("event_create")]), Move(text="ok"))
+    talk.send(Move(calls=[search("create one")]), Move(text="ok"))
     found = [each.hits for each in talk.report.searches]
-    twin = form.talk()
+    twin = form.talk({"resident": ("event_*", "photo_list")}, names=[*reversed(NAMES)])
     twin.user("find another")
-    twin.send(Move(calls=[search("event_create")]), Move(text="ok"))
+    twin.send(Move(calls=[search("create one")]), Move(text="ok"))
+    assert heads(twin)[0] == heads(talk)[0]
     assert found == [each.hits for each in twin.report.searches], "what a search finds does not depend on it either"
 
 
@@ -212,6 +225,19 @@ def key_sorting(value: Any) -> Any:
     return stored
 
 
+def written(talk: Conversation) -> list[Json]:
+    """The arguments of all calls that are sent, as the provider reads them."""
+    found: list[Json] = []
+    if talk.dialect == RESPONSES:
+        given = [item["arguments"] for item in talk.body["input"] if "arguments" in item]
+        return [json.loads(arguments) if isinstance(arguments, str) else arguments for arguments in given]
+    for message in talk.body["messages"]:
+        found += [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls") or []]
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        found += [block["input"] for block in blocks if block["type"] == "tool_use"]
+    return found
+
+
 @pytest.mark.report("BR-048")
 @everywhere
 @pytest.mark.parametrize("restarted", [False, True], ids=["same process", "another process"])
@@ -222,7 +248,7 @@ def test_a_history_from_a_store_that_sorts_keys_is_sent_as_it_was(form: Form, re
     talk.extra["tools"] = deep(form.dialect)
     talk.load(TOOL, {"id": 1, "second": [], "first": {"a": "x"}})
     spoken = [dumps(message) for message in talk.body[talk.key] if spoken_by_the_model(message)]
-    assert '"id' in spoken[-1]
+    assert [list(arguments) for arguments in written(talk)] == [["query"], ["id", "second", "first"]]
     talk.visible = [key_sorting(message) for message in talk.visible]
     if restarted:
         talk.restart(ledger=ledger)
@@ -230,6 +256,7 @@ def test_a_history_from_a_store_that_sorts_keys_is_sent_as_it_was(form: Form, re
     talk.send(Move(text="all well"))
     again = [dumps(message) for message in talk.body[talk.key] if spoken_by_the_model(message)]
     assert again[: len(spoken)] == spoken
+    assert [list(arguments) for arguments in written(talk)] == [["query"], ["id", "second", "first"]]
     assert talk.report.prefix.stable
     assert [tool.name for tool in talk.report.loaded] == [TOOL]
 

@@ -19,7 +19,7 @@ OURS = "srvtoolu_lp"
 """The head of the ids of search items that we showed to a caller."""
 _RESULT = "tool_search_tool_result"
 _NAME = "tool_search_tool_bm25"
-_PLACE = re.compile(r"srvtoolu_lp(\d+)_(\d+)_(\d+)_(\w+)", re.ASCII)
+_PLACE = re.compile(r"srvtoolu_lp(\d{1,6})_(\d{1,6})_(\d{1,6})_(\w+)", re.ASCII)
 _PLAIN = re.compile(r"\w+", re.ASCII)
 _ID_LENGTH = 64
 
@@ -60,17 +60,17 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
     content = objects(message.get("content"))
     if not any(map(_is_search_item, content)):
         return [message] if native else [_without_references(message)]
-    results = {block.get("tool_use_id"): block for block in content if block.get("type") == _RESULT}
-    called = {block.get("id") for block in content if block.get("type") == "server_tool_use"}
+    results = {str(block.get("tool_use_id")): block for block in content if block.get("type") == _RESULT}
+    called = {str(block.get("id")) for block in content if block.get("type") == "server_tool_use"}
     out: list[Json] = []
     here: list[Json] = []
     waiting: list[tuple[Json, Json]] = []
     for block in content:
         if _is_search_item(block):
             pair: tuple[Json, Json] | None = None
-            if block.get("type") == "server_tool_use" and block.get("id") in results:
-                pair = (block, results[block.get("id")])
-            elif block.get("type") == _RESULT and block.get("tool_use_id") not in called:
+            if block.get("type") == "server_tool_use" and str(block.get("id")) in results:
+                pair = (block, results[str(block.get("id"))])
+            elif block.get("type") == _RESULT and str(block.get("tool_use_id")) not in called:
                 pair = ({"id": block.get("tool_use_id")}, block)  # its call is lost: the names are enough
             if pair is not None and waiting and _round_of(pair[0]) != _round_of(waiting[0][0]):
                 out += _round(here, waiting, loader, native=native)  # a round of nothing but searches follows another
@@ -169,7 +169,8 @@ def without_ours(messages: Sequence[Json], call_ids: Collection[str]) -> list[Js
     """The messages without shown search items of ours, and without these calls and their results."""
     out: list[Json] = []
     for message in messages:
-        content = objects(message.get("content"))
+        wire = as_object(message)  # of a caller's body, in which anything may stand
+        content = objects(wire.get("content")) if wire is not None else []
         kept = [block for block in content if not _leaves(block, call_ids)]
         if len(kept) == len(content):
             out.append(message)
@@ -180,6 +181,6 @@ def without_ours(messages: Sequence[Json], call_ids: Collection[str]) -> list[Js
 
 def _leaves(wire: Json, call_ids: Collection[str]) -> bool:
     item = str(wire.get("id") or wire.get("tool_use_id") or "")
-    if item.startswith(OURS):
+    if item.startswith(OURS) and _is_search_item(wire):  # an id of anything else may begin so by chance
         return True
     return wire.get("type") in ("tool_use", "tool_result") and item in call_ids

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from loadpoint._dialect import Decider, Shown
-from loadpoint._json import Json, as_object, dumps, parse_object
+from loadpoint._json import Json, as_object, dumps, parse_object, writable
 from loadpoint._sse import Event, frame
 
 from ._anthropic_blocks import call_view
@@ -166,6 +166,8 @@ class MessagesRound:
         if not text.strip():
             return
         parsed = parse_object(text)
+        if parsed is not None and not writable(parsed):
+            parsed = None  # NaN or 1e999, which Python reads and no request can carry
         # Unreadable arguments stay a string: the core answers a loader call so, anyone else's goes to the caller.
         self.blocks[at]["input"] = text if parsed is None else parsed
 

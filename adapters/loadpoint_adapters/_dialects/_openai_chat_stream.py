@@ -25,8 +25,11 @@ class ChatMerger:
         self.shown_calls = 0
         self.shown_role = False
         self.shown_text = False
+        self.tail = ""
+        self.fresh = True
 
     def round(self) -> ChatRound:
+        self.fresh = True
         return ChatRound(self)
 
     def searched(self, reply: Json, round_index: int, shown: Sequence[Shown]) -> tuple[bytes, ...]:
@@ -59,9 +62,19 @@ class ChatMerger:
             delta = {key: value for key, value in delta.items() if key != "role"}
         self.shown_role = self.shown_role or "role" in delta
         self.shown_text = self.shown_text or delta.get("content") is not None
+        if delta.get("content"):
+            text = str(delta["content"])
+            if self.fresh:
+                delta = {**delta, "content": seam(self.tail, text) + text}
+            self.tail, self.fresh = text, False
         choice = {**chunk["choices"][0], "delta": delta, "finish_reason": None}
         out = {key: value for key, value in chunk.items() if key != "usage"}
         return frame(dumps({**out, "id": self.visible_id, "choices": [choice]}))
+
+
+def seam(before: str, after: str) -> str:
+    """What stands between the texts of two rounds: a blank line, unless one of them brings white space of its own."""
+    return "" if not before or not after or before[-1].isspace() or after[0].isspace() else "\n\n"
 
 
 class ChatRound:

@@ -60,8 +60,8 @@ class AnthropicMessages:
         for tool in objects(body.get("tools")):
             if str(tool.get("type") or "").startswith(_SEARCH_TOOLS):
                 return "the request brings the provider's own tool search"
-        if len(self.messages(body)) != len(as_list(body.get("messages"))):
-            return "a message is not a JSON object"
+        if not isinstance(body.get("messages"), list) or len(self.messages(body)) != len(as_list(body["messages"])):
+            return "the messages are not a list of JSON objects"
         return None
 
     def held(self, body: Json) -> Held | None:
@@ -150,9 +150,10 @@ class AnthropicMessages:
         own = [name for name in callable_names if name != loader]
         if choice.mode == "named" and loader not in choice.names:
             return body
-        if not choice.required or not own:
+        servers = any(self.tool_name(tool) is None for tool in objects(self.tools(body)))  # one entry, many tools
+        if not choice.required or not (own or servers):
             return {**body, "tool_choice": {"type": "none"}}
-        if len(own) == 1:
+        if len(own) == 1 and not servers:
             return {**body, "tool_choice": {**body["tool_choice"], "type": "tool", "name": own[0]}}
         if "tools" not in body:
             return body  # a thread's tools are at the server
@@ -227,8 +228,9 @@ class AnthropicMessages:
     # -- replies -------------------------------------------------------------------------------------------------
 
     def reply(self, reply: Json) -> ReplyView | None:
-        content = reply.get("content")
-        if reply.get("type") != "message" or not isinstance(content, list):
+        content = as_list(reply.get("content"))
+        whole = isinstance(reply.get("content"), list) and len(objects(content)) == len(content)
+        if reply.get("type") != "message" or not whole:
             return None
         view = blocks.view({"role": "assistant", "content": content})
         return ReplyView(str(reply.get("id") or ""), view.text, view.calls, reply.get("stop_reason") in _CUT)

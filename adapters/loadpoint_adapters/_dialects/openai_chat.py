@@ -26,7 +26,7 @@ from loadpoint._json import Json, as_list, as_object, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
-from ._openai_chat_stream import ChatMerger
+from ._openai_chat_stream import ChatMerger, seam
 from ._openai_results import as_failure, is_failure
 
 _OPERATIONS = {"/chat/completions": "create"}
@@ -64,8 +64,8 @@ class OpenAIChat:
             return "n > 1: several choices cannot share one search"
         if body.get("functions"):
             return "legacy `functions` are passed through"
-        if len(self.messages(body)) != len(as_list(body.get("messages"))):
-            return "a message is not a JSON object"
+        if not isinstance(body.get("messages"), list) or len(self.messages(body)) != len(as_list(body["messages"])):
+            return "the messages are not a list of JSON objects"
         return None
 
     def held(self, body: Json) -> Held | None:
@@ -241,7 +241,7 @@ class OpenAIChat:
         out = {key: value for key, value in message.items() if key != "cache_control"}
         if isinstance(out.get("content"), list):
             out["content"] = [_without_marker(part) for part in out["content"]]
-            if len(out["content"]) == 1 and set(out["content"][0]) == {"type", "text"}:
+            if len(out["content"]) == 1 and set(as_object(out["content"][0]) or ()) == {"type", "text"}:
                 out["content"] = out["content"][0]["text"]  # the same prompt, as a marker in it makes people write it
         return out
 
@@ -289,7 +289,7 @@ class OpenAIChat:
                 continue
             audio = as_object(value) if key == "audio" else None
             out[key] = value if audio is None else {"id": audio.get("id")}
-        calls = [call for at, call in enumerate(as_list(message.get("tool_calls"))) if at not in cut]
+        calls = [call for at, call in enumerate(objects(message.get("tool_calls"))) if at not in cut]
         if calls:
             out["tool_calls"] = [_with_arguments({k: v for k, v in c.items() if k != "index"}) for c in calls]
         elif out["content"] is None:
@@ -320,9 +320,11 @@ class OpenAIChat:
         choice: Json = last["choices"][0]
         message: Json = {k: v for k, v in choice["message"].items() if k != "tool_calls"}
         visible = rounds[-1:] if last_text else rounds
-        text = "".join(_text(r["choices"][0]["message"].get("content")) for r in visible)
+        text = ""
+        for said in (_text(reply["choices"][0]["message"].get("content")) for reply in visible):
+            text += seam(text, said) + said
         message["content"] = text or message.get("content")
-        made = as_list(choice["message"].get("tool_calls"))
+        made = objects(choice["message"].get("tool_calls"))
         calls = [_with_arguments(call) for at, call in enumerate(made) if at not in hidden[-1]]
         if calls:
             message["tool_calls"] = calls

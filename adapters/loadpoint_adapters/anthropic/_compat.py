@@ -23,6 +23,7 @@ from anthropic._types import NOT_GIVEN, NotGiven, Omit
 from loadpoint._json import Json, as_object
 
 from .._framing import Sse
+from ._copies import Copies, Plain
 from ._eventstream import EventStream
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class AnthropicCompat:
     sdk = "anthropic"
     raw = "raw"
     request_id = "request-id"
+
+    def __init__(self) -> None:
+        self._copies = Copies()
 
     def unsupported(self) -> str | None:
         """Why this version cannot be wrapped."""
@@ -92,7 +96,9 @@ class AnthropicCompat:
         """The SDK's own plain copy: what a later walk over it would find consumed (iterators, files) is read once."""
         if not _has_body(options):
             return options, None
+        options, known = self._copies.split(options)
         options = client._copy_and_prepare(options)
+        self._copies.join(options, known)
         return options, as_object(options.json_data)
 
     def body(self, options: Any) -> Json | None:
@@ -103,13 +109,30 @@ class AnthropicCompat:
         """The same; the SDK may read files here."""
         if not _has_body(options):
             return options, None
+        options, known = self._copies.split(options)
         options = await client._copy_and_prepare(options)
+        self._copies.join(options, known)
         return options, as_object(options.json_data)
+
+    def members(self, base: type[Any]) -> dict[str, Any]:
+        """A body of ours is plain JSON: the SDK need not walk over it to make it so."""
+        whole = base._copy_and_prepare
+
+        def ready(options: Any) -> bool:
+            return type(options.json_data) is Plain and not options.params and not options.extra_json
+
+        def copy(self: Any, options: Any) -> Any:
+            return options.model_copy() if ready(options) else whole(self, options)
+
+        async def copy_async(self: Any, options: Any) -> Any:
+            return options.model_copy() if ready(options) else await whole(self, options)
+
+        return {"_copy_and_prepare": copy_async if self.asynchronous(base) else copy}
 
     def with_body(self, options: Any, body: Json) -> Any:
         """A copy with another body."""
         options = options.model_copy()
-        options.json_data = body
+        options.json_data = Plain(body)
         options.extra_json = None
         return options
 

@@ -37,6 +37,10 @@ class OpenAICompat:
     raw = "true"
     request_id = "x-request-id"
 
+    def members(self, base: type[Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
     def unsupported(self) -> str | None:
         """Why this version cannot be wrapped."""
         major = openai.__version__.partition(".")[0]

@@ -35,11 +35,13 @@ def validate(schema: Mapping[str, Any], arguments: object) -> list[Problem]:
     """
     try:
         text = json.dumps(schema, separators=(",", ":"), default=_plain)
-        value: object = json.loads(json.dumps(arguments, default=_plain).encode("ascii"))
+        value = _well_formed(json.loads(json.dumps(arguments, default=_plain).encode("ascii")))
     except (TypeError, ValueError, RecursionError):
         return [problem(ROOT, "JSON that is not nested too deeply", type(arguments).__name__)]
-    value = _well_formed(value)
-    validator = _compiled(text, references=affordable(text, value))
+    try:
+        validator = _compiled(text, references=affordable(text, value))
+    except RecursionError:  # a schema nested so deeply says nothing that could be checked
+        return []
     if validator is None:
         return []
     try:

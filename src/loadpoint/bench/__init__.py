@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .._capability import capability
 from .._json import Json
-from .._policy import STRATEGIES, Policy
+from .._policy import Policy
 from ._canned import arguments_for
 from ._drive import DIALECTS, ECHOES, Chat, Driver, driver_of
 from ._plan import LOADS, SESSIONS, Look, Need, Plan, PlannedTurn, Target, plan, targets
@@ -53,6 +53,7 @@ __all__ = [
     "tools",
 ]
 
+_STRATEGIES = ("eager", "native", "resend", "auto")
 MODELS = {"openai.chat": "gpt-5.4", "anthropic.messages": "claude-sonnet-5"}
 """The models named in the requests, unless others are asked for."""
 
@@ -185,8 +186,8 @@ def run(  # noqa: PLR0913 - one parameter per option of the command
     Raises `ToolFileError` for a file that cannot be used, `ValueError` for an option that cannot.
     """
     sessions = SESSIONS if session == "both" else (session,)
-    _allowed("session", sessions, SESSIONS)
-    _allowed("strategy", strategies, STRATEGIES)
+    _allowed("session", [session], (*SESSIONS, "both"))
+    _allowed("strategy", strategies, _STRATEGIES)
     _allowed("dialect", dialects, DIALECTS)
     whole = from_files(tools) if tools else embedded()
     found = targets(whole)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .. import bench
 
 _COLUMNS = ("tools", "KB", "breaks", "cached", "uncached", "rounds", "USD")
+_MILLION = 1_000_000
 _LEGEND = (
     "tools, KB: tool tokens in context and kilobytes sent, first request; breaks: requests that do not contain the one "
     "before; cached, uncached: input tokens of the session; USD at list price; green: the cheapest"
@@ -54,6 +55,7 @@ def show(result: bench.Bench, console: Console | None = None) -> None:
 
 def _table(title: str, entries: list[bench.Entry]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table.padding = (0, 0, 0, 1)  # eighty columns have to hold the widest row: rich would cut its last figures
     table.add_column("strategy", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
@@ -70,11 +72,15 @@ def _cells(entry: bench.Entry) -> tuple[str, ...]:
     first = measured.first
     return (
         how,
-        f"{first.get('tools', 0) + first.get('catalog', 0):,}",
+        _count(first.get("tools", 0) + first.get("catalog", 0)),
         f"{measured.first_bytes / 1000:,.1f}",
         str(measured.breaks),
-        f"{measured.cached:,}",
-        f"{measured.uncached:,}",
+        _count(measured.cached),
+        _count(measured.uncached),
         str(len(measured.rows)),
         "-" if entry.cost is None else f"{entry.cost:.3f}",
     )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < _MILLION else f"{number / _MILLION:,.2f}M"

@@ -30,21 +30,21 @@ def with_json_target(arguments: list[str]) -> list[str]:
 def command(
     tools: Annotated[
         list[Path] | None,
-        typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; may be repeated. Default: built in."),
+        typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; repeatable. Default: built in."),
     ] = None,
     sizes: Annotated[
         str, typer.Option("--sizes", metavar="N,N...", help="Numbers of registered tools. Default: all, once.")
     ] = "",
     strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", help="eager, native, resend or auto; may be repeated.")
+        list[str] | None, typer.Option("--strategy", metavar="NAME", help="eager, native, resend, auto; repeatable.")
     ] = None,
     dialect: Annotated[
-        list[str] | None, typer.Option("--dialect", help="openai.chat or anthropic.messages; may be repeated.")
+        list[str] | None, typer.Option("--dialect", metavar="NAME", help="openai.chat, anthropic.messages; repeatable.")
     ] = None,
-    session: Annotated[str, typer.Option("--session", help="short, long or both.")] = "both",
-    loads: Annotated[int, typer.Option("--loads", help="How many tools a session needs, 1 to 6.")] = 2,
+    session: Annotated[str, typer.Option("--session", metavar="NAME", help="short, long or both.")] = "both",
+    loads: Annotated[int, typer.Option("--loads", metavar="N", help="How many tools a session needs, 1 to 6.")] = 2,
     catalog_tokens: Annotated[
-        int | None, typer.Option("--catalog-tokens", help="Budget of the catalog; 0: none. Default: the policy's.")
+        int | None, typer.Option("--catalog-tokens", metavar="N", help="Budget of the catalog; 0: none (default: 600).")
     ] = None,
     json_out: Annotated[
         str | None,

@@ -1,0 +1,5 @@
+"""`python -m loadpoint` is the command `loadpoint`."""
+
+from .cli import main
+
+main()
