@@ -1,5 +1,8 @@
 """`python -m loadpoint` is the command `loadpoint`."""
 
-from .cli import main
+from __future__ import annotations
 
-main()
+if __name__ == "__main__":
+    from .cli import main
+
+    raise SystemExit(main())

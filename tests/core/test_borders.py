@@ -204,7 +204,7 @@ def test_an_id_that_begins_like_ours_is_not_ours(kind: str) -> None:
     ]
     if kind == "tool_use":
         blocks = [{"type": "tool_use", "id": item, "name": NAMES[0], "input": {}}]
-    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": blocks}]
+    messages: list[Json] = [{"role": "user", "content": "go"}, {"role": "assistant", "content": blocks}]
     assert clean(messages) == messages
     talk = Conversation(MESSAGES, Policy(strategy="eager"))
     talk.visible = messages
@@ -266,7 +266,8 @@ def test_names_of_others_write_nothing_of_their_own_onto_a_terminal(caplog: pyte
 @everywhere
 def test_a_ledger_file_holds_no_keys_of_servers_that_the_provider_calls(form: Form, tmp_path: Path):
     talk = WithServer(form.dialect, Policy(strategy=form.strategy), stream=form.stream, model=form.model)
-    talk.session = talk.fresh(ledger=SqliteLedger(tmp_path / "ledger.db"))
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    talk.session = talk.fresh(ledger=ledger)
     talk.server = Emulator(Script(lambda turn: talk.played(talk.moves.pop(0), turn.search)), rules="off")
     for at in range(3):
         talk.user(f"request {at}")
@@ -274,6 +275,7 @@ def test_a_ledger_file_holds_no_keys_of_servers_that_the_provider_calls(form: Fo
     assert all(SERVERS[form.dialect] in body["tools"] for body in talk.bodies)
     assert not judge.check(talk.bodies, mode=form.strategy)
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    ledger.close()
     assert b"ToolSearch" in stored or b"tool_search" in stored
     assert KEY.encode() not in stored
     assert b"mcp_server_name" not in stored

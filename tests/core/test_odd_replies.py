@@ -118,11 +118,12 @@ def test_a_stream_that_comes_in_one_piece_is_read_in_one_go() -> None:
     assert time.perf_counter() - started < 10, "searched to its end at every event, this takes minutes"
 
 
-def test_a_schema_that_is_nested_too_deeply_checks_nothing() -> None:
+def test_a_schema_that_is_nested_too_deeply_raises_nothing() -> None:
     schema: Json = {"type": "object"}
     for _ in range(400):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert validate(schema, {"a": 1}) == []
+    # How deep is too deep depends on the version of Python: one that can read the schema finds what is wrong.
+    assert [problem.path for problem in validate(schema, {"a": 1})] in ([], ["a"])
 
 
 def test_a_call_of_a_tool_with_such_a_schema_goes_through_and_is_remembered() -> None:
