@@ -297,10 +297,6 @@ class Dialect(Protocol):
         """
         ...
 
-    def replaced_id(self, reply: Json, reply_id: str) -> Json:
-        """A copy of the reply with another id."""
-        ...
-
     def merger(self, decider: Decider, body: Json) -> StreamMerger:
         """The stream merger of one logical call; `body` is the caller's request."""
         ...

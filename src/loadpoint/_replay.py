@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ._checkpoint import FROM_RECORDS, Checkpoints
 from ._dialect import Dialect, Outcome, View
 from ._json import Json, canonical, digest, dumps, well_formed
-from ._ledger._record import Ledger, Record, State
+from ._ledger._record import Ledger, Record
 from ._loader import parse_answer
 from ._tokens import estimate_bytes, utf8_size
 
@@ -330,8 +330,3 @@ def _grouped(messages: Sequence[Json], reader: Reader) -> Iterator[list[tuple[Js
         group.append((message, reading))
     if group:
         yield group
-
-
-def known_state(transcript: Transcript) -> State | None:
-    """How this conversation was sent so far, if its last turn is on record."""
-    return transcript.record.state if transcript.record is not None else None

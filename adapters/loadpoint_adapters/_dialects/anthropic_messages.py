@@ -290,9 +290,6 @@ class AnthropicMessages:
         merged = {**rounds[-1], "content": content, "stop_reason": stop}
         return {**merged, "usage": usage} if usage else merged
 
-    def replaced_id(self, reply: Json, reply_id: str) -> Json:
-        return {**reply, "id": reply_id}
-
     def merger(self, decider: Decider, body: Json) -> StreamMerger:
         return MessagesMerger(decider)
 

@@ -336,9 +336,6 @@ class OpenAIChat:
         merged = {**last, "choices": [{**choice, "message": message, "finish_reason": finish}]}
         return {**merged, "usage": usage} if usage else merged
 
-    def replaced_id(self, reply: Json, reply_id: str) -> Json:
-        return {**reply, "id": reply_id}
-
     def merger(self, decider: Decider, body: Json) -> StreamMerger:
         options = as_object(body.get("stream_options")) or {}
         return ChatMerger(decider, wants_usage=options.get("include_usage") is True)

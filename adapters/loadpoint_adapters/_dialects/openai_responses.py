@@ -304,9 +304,6 @@ class OpenAIResponses:
         merged: Json = {**items.echoed(rounds[-1], body), **asked, "output": output}
         return {**merged, "usage": usage} if usage else merged
 
-    def replaced_id(self, reply: Json, reply_id: str) -> Json:
-        return {**reply, "id": reply_id}
-
     def merger(self, decider: Decider, body: Json) -> StreamMerger:
         return ResponsesMerger(decider, body)
 
