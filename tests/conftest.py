@@ -26,7 +26,7 @@ def pytest_configure() -> None:
     if LIVE:
         return
     for name in list(os.environ):
-        if name.upper().startswith(_STRIPPED) or name == "LOADPOINT":
+        if name.upper().startswith(_STRIPPED) or name in ("LOADPOINT", "LOADPOINT_MODELS"):
             del os.environ[name]
     _keep_to_loopback()
 

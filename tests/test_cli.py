@@ -110,8 +110,8 @@ def test_the_widest_row_of_a_table_fits_eighty_columns(capsys: pytest.CaptureFix
     [
         ("--strategy", "lazy", "eager, native, resend, auto"),
         ("--strategy", "frozen", "eager, native, resend, auto"),
-        ("--session", "medium", "short, long, both"),
-        ("--dialect", "openai", "openai.chat, anthropic.messages"),
+        ("--session", "medium", "short, long, first, both"),
+        ("--dialect", "openai", "openai.chat, anthropic.messages, openai.responses"),
     ],
 )
 def test_an_unknown_value_is_unusable_usage_that_lists_the_known_ones(

@@ -99,6 +99,10 @@ class Compat(Protocol):
         """How often the SDK retried this raw request."""
         ...
 
+    def refused(self, error: BaseException) -> tuple[int, str] | None:
+        """HTTP status and body of the error by which the SDK says that a request was refused; None for any other."""
+        ...
+
     def process(self, client: Any, **given: Any) -> Any:
         """What the SDK hands to the caller for a response (an awaitable for an asynchronous client)."""
         ...

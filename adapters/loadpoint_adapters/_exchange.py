@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from loadpoint._adapter import EXTENSION, reports
+from loadpoint._adapter import reports
+from loadpoint._driven import EXTENSION
 from loadpoint._json import Json, as_object, digest, dumps
 from loadpoint._plan import Request
 
@@ -16,7 +17,7 @@ from ._response import WATCHED, Rounds, from_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from loadpoint._adapter import Beginner, Driven
+    from loadpoint._driven import Beginner, Driven
 
     from ._compatibility import Compat
 
@@ -129,6 +130,15 @@ class Exchange:
         if self.streaming:
             response.extensions[WATCHED] = self._compat.watched(value)
         return response
+
+    def instead(self, error: BaseException) -> Json:
+        """The next body after an error of a round that refuses the form of that round; raises any other error again."""
+        refused = self._compat.refused(error)
+        body = None if refused is None else self.running.rejected(*refused)
+        if body is None:
+            self.running.failed()
+            raise error
+        return body
 
     def rounds(self) -> Rounds:
         """The rounds of a stream; made before the first is sent."""

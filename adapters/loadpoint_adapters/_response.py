@@ -11,12 +11,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from loadpoint._adapter import EXTENSION, reports
+from loadpoint._adapter import reports
+from loadpoint._driven import EXTENSION
 
 from ._framing import Framing
 
 if TYPE_CHECKING:
-    from loadpoint._adapter import Driven
+    from loadpoint._driven import Driven
     from loadpoint._json import Json
 
 _STALE = frozenset({"content-length", "content-encoding", "transfer-encoding"})
@@ -49,6 +50,17 @@ def from_bytes(response: Any, content: bytes, call: Driven) -> Any:
     Given as a stream on purpose: a response made from content leaves `elapsed` unset, and `raw.elapsed` raises.
     """
     return rebuilt(response, _http(response).ByteStream(content), call)
+
+
+def refused(error: BaseException, kind: type[Any]) -> tuple[int, str] | None:
+    """Status and body of an error of the SDK's class for refused requests; None for any other."""
+    if not isinstance(error, kind):
+        return None
+    response: Any = getattr(error, "response", None)
+    try:
+        return response.status_code, response.text
+    except Exception:  # noqa: BLE001 - an error of the caller's own making, or one whose body was never read
+        return None
 
 
 class Rounds:

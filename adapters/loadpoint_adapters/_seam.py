@@ -14,7 +14,8 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from loadpoint._adapter import Beginner, SessionFactory
+from loadpoint._adapter import SessionFactory
+from loadpoint._driven import Beginner
 from loadpoint.errors import UnsupportedClientError
 
 from ._exchange import Exchange
@@ -171,11 +172,11 @@ def _request(base: type[Any], compat: Compat) -> Any:
         parsed = compat.cast_to(self, cast_to, exchange.options)
 
         def send(body: Json) -> Any:
-            try:
-                return exchange.received(upstream(parsed, exchange.next(body)))
-            except BaseException:
-                call.failed()
-                raise
+            while True:
+                try:
+                    return exchange.received(upstream(parsed, exchange.next(body)))
+                except BaseException as error:  # noqa: BLE001 - raised again, unless it refuses our form
+                    body = exchange.instead(error)
 
         if call.streaming:
             rounds = exchange.rounds()
@@ -208,11 +209,11 @@ def _async_request(base: type[Any], compat: Compat) -> Any:
         parsed = compat.cast_to(self, cast_to, exchange.options)
 
         async def send(body: Json) -> Any:
-            try:
-                return exchange.received(await upstream(parsed, exchange.next(body)))
-            except BaseException:
-                call.failed()
-                raise
+            while True:
+                try:
+                    return exchange.received(await upstream(parsed, exchange.next(body)))
+                except BaseException as error:  # noqa: BLE001 - raised again, unless it refuses our form
+                    body = exchange.instead(error)
 
         if call.streaming:
             rounds = exchange.rounds()

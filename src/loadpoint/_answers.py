@@ -37,6 +37,10 @@ class Answers:
     asked: dict[str, int]
     exhausted: bool = False
     """The model was told to stop searching."""
+    room: Callable[[], int | None] = lambda: None
+    """How many tools the list can still take; None where it has no end."""
+    hosted: bool = False
+    """The provider searches: what the model calls, it may call."""
 
     def is_ours(self, call: CallView) -> bool:
         """Whether this call is answered by us instead of the caller."""
@@ -51,7 +55,7 @@ class Answers:
 
     def is_unloaded(self, name: str) -> bool:
         """Whether this is a deferred tool of the caller that the model may not call yet."""
-        return self.registry.is_deferred(name) and name not in self.loaded()
+        return not self.hosted and self.registry.is_deferred(name) and name not in self.loaded()
 
     def outcome(self, call: CallView, added: Collection[str]) -> tuple[Outcome, tuple[str, ...]]:
         """Our answer, and the names that it loads; `added` are the ones loaded earlier in the same reply."""
@@ -81,8 +85,11 @@ class Answers:
             self.exhausted = True
             text = "This search was answered before. Call one of the tools it found, or answer without a tool."
             return Outcome(text, failed=True), ()
+        room = self.room()
+        if room is not None and room <= len(added):
+            return Outcome("No more tools can be loaded here. Go on with those that are.", failed=True), ()
         try:
-            found = self._found(query, added)
+            found = self._found(query, added, room)
         except Exception as error:  # noqa: BLE001 - a ranker of the user: its failure is the model's to hear, not his
             log.warning("the ranker failed: %s", error)
             return Outcome("The search failed. Try again with other words.", failed=True), ()
@@ -90,14 +97,15 @@ class Answers:
         self.searches.append(Search(found.query, hits, found.no_match))
         return Outcome(found.as_text(), found.added, self.registry.definitions(found.added)), found.added
 
-    def _found(self, query: LoaderQuery, added: Collection[str]) -> Answer:
+    def _found(self, query: LoaderQuery, added: Collection[str], room: int | None) -> Answer:
+        most = self.policy.load_at_most
         return answer(
             query,
             self._index(),
             deferred=[tool for tool in self.registry.deferred_tools if self._findable(tool.name)],
             loaded={*self.loaded(), *added},
             resident=[e.tool for e in self.registry.residents if e.tool is not None and self._findable(e.name)],
-            load_at_most=self.policy.load_at_most,
+            load_at_most=most if room is None else min(most, room - len(added)),
             load_tokens=self.policy.load_tokens,
             size_of=self.registry.tokens,
         )

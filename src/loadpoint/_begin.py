@@ -3,52 +3,30 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING
 
-from . import _prices
-from ._capability import Capability, capability
-from ._compose import Composer
-from ._dialect import Dialect, Held, View
-from ._engine import Call
+from ._deciding import Deciding, state_of
+from ._dialect import Held
+from ._engine import Again, Call, never
 from ._json import Json, digest
 from ._ledger import InProcessLedger, Record, State
-from ._loaded import evidence
-from ._loader import loader_description, loader_schema
 from ._passing import Passing
-from ._plan import ALLOWED, NAMED, Plan, Request
-from ._policy import Policy
+from ._plan import Plan, Request
+from ._refusal import Refusal
 from ._registry import Registry, build
 from ._replay import Replayer, Transcript, group_level, record_keys
 from ._reporting import call_report, passing_report
 from ._strategy import Choice as Chosen
-from ._strategy import choose
-from ._tokens import estimate
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 log = logging.getLogger("loadpoint")
 OFF = "off"
-_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
+FIXED = "fixed"
+"""The variant of a form for a model that takes it, but no changes of the tools in the middle of a conversation."""
 
 
-class Beginning:
-    """One request of a known dialect, on its way to a call. `kind` is create, count or batch."""
-
-    def __init__(self, session: Session, dialect: Dialect, kind: str, request: Request, policy: Policy) -> None:
-        self.session = session
-        self.dialect = dialect
-        self.kind = kind
-        self.request = request
-        self.policy = policy
-        self.model = str(request.body.get("model") or "")
-        self.place = policy.endpoint or request.base_url
-        self.scope = _scope(dialect, request)
-        self.held = dialect.held(request.body)
+class Beginning(Deciding):
+    """One request of a known dialect, on its way to a call."""
 
     def call(self) -> Call | Passing | None:
         """The call that drives the request; None to send it as it is."""
@@ -65,7 +43,7 @@ class Beginning:
         obstacle = self.dialect.obstacle(self.request.body)
         if obstacle is not None:
             return self._as_it_came(obstacle)
-        registry = self.session.registry(self.dialect, tools, self.policy)
+        registry = self.session.registry(self.dialect, tools, self.policy, self.names())
         if registry.fault is not None:
             log.warning("tools are passed through: %s", registry.fault)
             return self._as_it_came(registry.fault, warnings=(registry.fault,))
@@ -77,28 +55,43 @@ class Beginning:
 
     def _planned(self, registry: Registry, held: Held | None) -> Call | Passing | None:
         """The call for a request that brings its whole conversation, or the first messages of one."""
+
+        def again(refusals: Sequence[Refusal], begun: bool) -> Plan | Passing | None:
+            self.refusals |= frozenset(refusals)
+            self.begun = begun
+            return self._decided(registry, held)
+
+        plan = self._decided(registry, held)
+        return self._driven(plan, self.request, again) if isinstance(plan, Plan) else plan
+
+    def _decided(self, registry: Registry, held: Held | None) -> Plan | Passing | None:
         system = self.dialect.system(self.request.body)
         replayer = self.session.replayer(self.dialect, self.scope, system, registry)
         messages = self.dialect.messages(self.request.body)
         transcript = replayer.replay(messages, loader=registry.loader)
-        state = _state(transcript)
+        state = state_of(transcript)
         if not registry.deferred and (state is None or state.strategy == "eager"):
             return self._as_it_came("no tool is deferred", registry)
-        if self.policy.max_rounds == 1 and self.policy.discovery != "caller":
+        chosen = self.chosen(registry, transcript)
+        point = self.able.point(chosen.load_point)
+        hosted = point is not None and point.hosted
+        if self.policy.max_rounds == 1 and self.policy.discovery != "caller" and not hosted:
             return self._as_it_came("max_rounds=1 leaves no round to search in", registry)
-        chosen = self._choose(registry, transcript)
         if held is not None and chosen.strategy == "resend":
             reason = "the server holds this conversation's tools, and the model takes no native form"
             return self._as_it_came(reason, registry)
         if chosen.strategy == "eager":
             return self._eager(registry, transcript, chosen)
-        writes = self.dialect.at(chosen.load_point)
-        if transcript.forms - {writes.load_point}:  # other models and policies, or rounds that are lost
-            transcript = replayer.replay(messages, loader=registry.loader, writes=writes)
-        return self._driven(self._plan(registry, transcript, chosen, threaded=held is not None), self.request)
+        variant = FIXED if self.cannot_change(transcript, chosen) else point.variant if point is not None else ""
+        writes = self.dialect.at(chosen.load_point, variant)
+        # Other models and policies, or rounds that are lost.
+        if variant == FIXED or transcript.forms - {writes.load_point}:
+            anew = variant == FIXED
+            transcript = replayer.replay(messages, loader=registry.loader, writes=writes, anew=anew)
+        return self.plan(registry, transcript, chosen, threaded=held is not None)
 
-    def _driven(self, plan: Plan, request: Request) -> Call | Passing:
-        call = Call(self.session, request, plan)
+    def _driven(self, plan: Plan, request: Request, again: Again = never) -> Call | Passing:
+        call = Call(self.session, request, plan, again)
         if self.kind == "count":
             report = call_report(call)
             return Passing(self.session, request, self.dialect, call.body, report=report, exchange=False)
@@ -106,135 +99,6 @@ class Beginning:
             for paid in self.session.paid_rounds(call):
                 call.feed(paid.reply, request_id=paid.request_id)
         return call
-
-    @cached_property
-    def record(self) -> Record | None:
-        """What is remembered of the server-held conversation that this request continues."""
-        name = self.held.name if self.held is not None else None
-        return None if name is None else self.session.find(digest(self.scope, *name))
-
-    @property
-    def able(self) -> Capability:
-        """What the model takes here."""
-        return capability(self.model, self.dialect.name, self.place)
-
-    def _choose(self, registry: Registry, transcript: Transcript) -> Chosen:
-        state = _state(transcript)
-        return choose(
-            policy=self.policy,
-            capability=self.able,
-            deferrable_tokens=registry.deferred_tokens,
-            resident_tokens=registry.resident_tokens,
-            deferrable_count=len(registry.deferred),
-            cache_rule=_prices.cache_rule(self.model, self.dialect.name, self.place),
-            pinned=state.strategy if state else None,
-            pinned_load_point=state.load_point if state else None,
-            evidence=state is None and self._shows_a_load(registry, transcript),
-            marked=registry.marked,
-            resident_count=len(registry.residents),
-            context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
-            renders=self.dialect.renders,
-            refused=self._unnameable(registry, transcript.views),
-        )
-
-    def _unnameable(self, registry: Registry, views: Sequence[View], held: Sequence[str] = ()) -> list[str]:
-        """The load points whose tools this request's `tool_choice` could not name; `held` are loaded at the server."""
-        choice = self.dialect.choice(self.request.body)
-        if choice.mode not in (ALLOWED, NAMED):
-            return []
-        proofs = evidence(views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
-        loaded = {*held, *(proof.name for proof in proofs)}
-        if choice.mode == NAMED and not loaded & set(choice.names):
-            return []
-        return [point.name for point in self.able.points if choice.mode not in point.choosable]
-
-    def _shows_a_load(self, registry: Registry, transcript: Transcript) -> bool:
-        """Whether the transcript shows a search; a conversation that is on record says itself how it is sent."""
-        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
-        return any(proof.why == "search" for proof in proofs)
-
-    def _plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
-        known = _state(transcript)
-        dialect = self.dialect.at(chosen.load_point)
-        if known is not None and (known.strategy == "eager" or known.loader in registry.by_name):
-            known = None
-        if known is not None and not dialect.by_reference and known.load_point != chosen.load_point:
-            known = None  # another loader, and other tools in the list
-        text = known.catalog if known else self._catalog(registry)
-        point = self.able.point(chosen.load_point)
-        composer = Composer(
-            dialect,
-            registry,
-            self._loader(dialect, registry, known, text),
-            declare_all=threaded or (point is not None and point.declare == "all"),
-        )
-        choice = self.dialect.choice(self.request.body)
-        named = choice.names if choice.mode == "named" else ()
-        own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
-        binds = self.able.binds_thinking and own
-        return Plan(
-            policy=self.policy,
-            dialect=dialect,
-            registry=registry,
-            composer=composer,
-            transcript=transcript,
-            state=known if transcript.exact else None,
-            strategy=chosen.strategy,
-            load_point=chosen.load_point,
-            reason=chosen.reason,
-            catalog=text,
-            choice=choice,
-            forced=tuple(name for name in named if registry.is_deferred(name)),
-            warnings=[*registry.warnings, *self._warnings(registry, transcript)],
-            scope=self.scope,
-            body=self.request.body,
-            point=point,
-            threaded=threaded,
-            binds_thinking=binds,
-            voided=binds and self._voided(transcript),
-        )
-
-    def _voided(self, transcript: Transcript) -> bool:
-        """Whether the transcript holds thinking whose rounds are lost, or which was made before it was ever ours."""
-        if transcript.record is not None:
-            return transcript.rewritten or transcript.lost_since > 0
-        return transcript.lost > 0 and self.dialect.thought(transcript.messages)
-
-    def _warnings(self, registry: Registry, transcript: Transcript) -> list[str]:
-        """What the user should know of this request; what holds for a whole conversation is said once, at its start."""
-        found: list[str] = []
-        if transcript.failed:
-            found.append(f"the ledger could not be read ({transcript.failed})")
-        if transcript.turns:
-            return found
-        if self.policy.cache != "auto" and not self.dialect.is_marked(self.request.body):
-            found.append("no cache marker: nothing of this conversation is cached; see Policy.cache")
-        if registry.moved:
-            names = ", ".join(registry.moved[:5])
-            found.append(f"a cache marker stands on the last resident tool instead of on deferred ones: {names}")
-        system = [self.dialect.system(self.request.body), *(v.text for v in transcript.views if v.role == "system")]
-        words = {word for text in system for word in _NAME.findall(text)}
-        named = sorted(name for name in words if registry.is_deferred(name) and _looks_like_a_name(name))
-        if named:
-            found.append(f"the instructions name deferred tools, which may better be resident: {', '.join(named[:5])}")
-        return found
-
-    def _catalog(self, registry: Registry) -> str:
-        """The listing within its budget, and within what the endpoint takes as a description where it stands there."""
-        budget = self.policy.catalog_tokens
-        text = registry.catalog(budget)
-        most = self.able.limits.description_length if self.policy.catalog == "tool" else None
-        while most is not None and text and len(loader_description(text)) > most:
-            budget //= 2
-            text = registry.catalog(budget)
-        return text
-
-    def _loader(self, dialect: Dialect, registry: Registry, known: State | None, text: str) -> Json:
-        for tool in known.tools if known else ():
-            if known is not None and dialect.tool_name(tool) == known.loader:
-                return dialect.definition(tool, deferred=False)
-        listed = text if self.policy.catalog == "tool" else ""
-        return dialect.loader(registry.loader, loader_description(listed), loader_schema())
 
     # -- conversations that the server holds ---------------------------------------------------------------------
 
@@ -248,7 +112,7 @@ class Beginning:
             return self._as_it_came("the conversation that this request continues is not known")
         state = record.state
         if registry is None:
-            registry = build(self.dialect, state.tools, self.policy, skip=state.loader)
+            registry = build(self.dialect, state.tools, self.policy, skip=state.loader, names=self.names())
         elif not self._takes(registry, state):
             reason = "the server holds this conversation's tools, and the request cannot take the form they have there"
             return self._as_it_came(reason, registry)
@@ -263,7 +127,7 @@ class Beginning:
         transcript.record, transcript.exact, transcript.turns = record, True, 1
         transcript.system = state.system  # the server holds it
         body = self.dialect.continued(self.request.body, record.reply_id, transcript.messages)
-        plan = self._plan(registry, transcript, chosen, threaded=True)
+        plan = self.plan(registry, transcript, chosen, threaded=True)
         plan.held_loaded = state.loaded
         plan.body = body
         return self._driven(plan, replace(self.request, body=body))
@@ -272,7 +136,7 @@ class Beginning:
         """Whether this request can go on in the form in which the server holds what was loaded."""
         if self.policy.strategy not in ("auto", "native") or self.able.point(state.load_point) is None:
             return False
-        return state.load_point not in self._unnameable(registry, (), state.loaded)
+        return state.load_point not in self.unnameable(registry, (), state.loaded)
 
     # -- calls that are left alone -------------------------------------------------------------------------------
 
@@ -320,19 +184,3 @@ class Beginning:
         # The caller knows the reply by another id, and not that a call of ours still waits for its result.
         messages = self.dialect.at(record.state.load_point).join(record.pending, self.dialect.messages(body))
         return self.dialect.continued(body, record.reply_id, messages)
-
-
-def _scope(dialect: Dialect, request: Request) -> str:
-    conversation = request.headers.get("x-loadpoint-conversation")
-    # Names such as "1" repeat across accounts: they name one among the conversations of a credential.
-    who = digest(request.credential)
-    return digest(dialect.name, request.base_url, who, *([conversation] if conversation else []))
-
-
-def _looks_like_a_name(word: str) -> bool:
-    """Whether a word is an identifier and not just any word, such as `fetch`."""
-    return not word.isalpha() or not word.islower()
-
-
-def _state(transcript: Transcript) -> State | None:
-    return transcript.record.state if transcript.record is not None else None

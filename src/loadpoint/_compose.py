@@ -35,7 +35,8 @@ class Composer:
         self.loader_name = dialect.tool_name(loader) or ""
         self.native = dialect.load_point is not None
         self.declares = self.native and dialect.by_reference
-        self.declare_all = declare_all and self.declares
+        # What the server keeps is declared once for all, also where loads carry it: later requests bring no tools.
+        self.declare_all = declare_all and (self.declares or (self.native and dialect.server_keeps_tools))
 
     def compose(
         self,
@@ -43,11 +44,13 @@ class Composer:
         proofs: Sequence[Evidence],
         forced: Iterable[str] = (),
         referenced: Iterable[str] = (),
+        valued: Collection[str] = (),
     ) -> Composed:
         """The list for a request whose transcript proves `proofs`; `state` is how the last request was sent.
 
         `referenced` are the names that stand in the transcript as references: each has to be declared, also that of a
-        tool which the caller no longer has.
+        tool which the caller no longer has. `valued` are those whose definitions stand in the transcript: they need no
+        place in the list.
         """
         shown: dict[str, Json] = {}
         declared: dict[str, Json] = {}
@@ -57,7 +60,7 @@ class Composer:
         else:
             shown[self.loader_name] = self.loader
         # A resident that was loaded by value before it became one can be called where it stands.
-        there = [] if self.declares or not self.native else [name for name in referenced if name not in changed]
+        there = [name for name in valued if self.native and name not in changed]
         for entry in self.registry.residents:
             if entry.name not in shown and entry.name not in there:
                 shown[entry.name] = entry.definition
@@ -65,31 +68,33 @@ class Composer:
         asked = [name for name in forced if self.declares or name not in placed]
         for name in [*asked, *(proof.name for proof in proofs if proof.name not in placed)]:
             self._show(name, shown, declared, state)
-        for name in self._declarable(placed, referenced):
+        for name in self._declarable([name for name in placed if name not in valued], referenced):
             if name not in shown and name not in declared:
                 declared[name] = self._definition(name, state, deferred=True)
-        named: Collection[str] = declared if self.declares else placed
         residents = [entry.name for entry in self.registry.residents]
-        callable_now = [*shown, *(name for name in named if name in placed and name not in shown)]
+        callable_now = [*shown, *(name for name in self._named(declared, placed, valued) if name not in shown)]
         callable_now += [name for name in dict.fromkeys(there) if name in residents and name not in shown]
         tools = [*self._marked(shown), *declared.values()]
         return Composed(tools, list(declared), callable_now, changed)
 
-    def _declarable(self, placed: Iterable[str], referenced: Iterable[str]) -> list[str]:
+    def _named(self, declared: Iterable[str], placed: Sequence[str], valued: Collection[str]) -> list[str]:
+        """The tools that can be called where they stand in the conversation, in the order of the list."""
         if not self.declares:
-            return []
+            return list(placed)
+        known = [name for name in declared if name in placed]
+        return [*known, *(name for name in placed if name in valued and name not in known)]
+
+    def _declarable(self, placed: Iterable[str], referenced: Iterable[str]) -> list[str]:
         everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
-        return [*placed, *referenced, *everything]
+        return [*(placed if self.declares else ()), *referenced, *everything]
 
     def stale(self, views: Iterable[View], state: State | None = None) -> list[str]:
         """The tools whose definition in the transcript is no longer the caller's: they have to be loaded again.
 
         `state` adds what was loaded in a transcript that the server holds.
         """
-        if self.dialect.by_reference:
-            return []
         last: dict[str, Json] = {}
-        for wire in state.definitions if state else ():
+        for wire in state.definitions if state is not None and not self.dialect.by_reference else ():
             last[self.dialect.tool_name(wire) or ""] = wire
         for view in views:
             for result in view.results:
@@ -155,6 +160,18 @@ class Composer:
         at = max((i for i, name in enumerate(shown) if name in residents), default=0)
         tools[at] = self.dialect.with_marker(tools[at], marker)
         return tools
+
+
+def references(views: Iterable[View]) -> tuple[list[str], list[str]]:
+    """The names that a transcript refers to and does not define before, and those that it defines."""
+    referred: list[str] = []
+    defined: list[str] = []
+    for view in views:
+        for result in view.results:
+            if result.tools:
+                defined += result.names
+            referred += [name for name in (*result.names, *result.removed) if name not in defined]
+    return referred, defined
 
 
 def definitions(composer: Composer, state: State | None, names: Collection[str]) -> tuple[Json, ...]:

@@ -107,8 +107,11 @@ class Dialect(Protocol):
     server_keeps_tools: bool
     """Whether a continued server-held conversation takes its tools from the server, not from the request."""
 
-    def at(self, load_point: str | None) -> Dialect:
-        """The variant that writes this load point; the same for one that it cannot write."""
+    def at(self, load_point: str | None, variant: str = "") -> Dialect:
+        """The variant that writes this load point; the same for one that it cannot write.
+
+        `variant` is what the data says of the kind of the form, where it has several.
+        """
         ...
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
@@ -191,8 +194,13 @@ class Dialect(Protocol):
         """A copy whose allowed list is `names` (the mode stays)."""
         ...
 
-    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
-        """A copy that cannot search: no tool, or where the caller demanded one, only the caller's own tools."""
+    def last_round(
+        self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
+    ) -> Json:
+        """A copy that cannot search: no tool, or where the caller demanded one, only the caller's own tools.
+
+        `refused` are modes of `tool_choice` that the endpoint does not take.
+        """
         ...
 
     def structured(self, body: Json) -> bool:
@@ -224,6 +232,13 @@ class Dialect(Protocol):
 
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
         """The message with `outcome` as the result for `call_id`, and the message that loads its tools, if one does."""
+        ...
+
+    def changes(self, added: Sequence[Json], removed: Sequence[str], *, by_value: bool) -> list[Json]:
+        """The messages that load wire tools and take back tools by name where they stand, at the end of a request.
+
+        Empty for a variant whose API has no such messages. Without `by_value` they name tools that `tools` declares.
+        """
         ...
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:

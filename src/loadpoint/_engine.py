@@ -7,21 +7,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ._answers import Answers
-from ._compose import Composed, definitions
 from ._dialect import CallView, Outcome, ReplyView, Shown
 from ._json import Json, as_object, well_formed
-from ._ledger._record import State
 from ._loaded import Evidence, evidence
 from ._paid import PaidRound
-from ._plan import ALLOWED, Plan, Request, Step
-from ._prefix import tools_changed
-from ._registry import without_keys
-from ._report import CallReport, Round
+from ._passing import Passing
+from ._plan import Plan, Request, Step
+from ._refusal import Refusal, refusal, said
+from ._report import CallReport, Round, Search
 from ._reporting import call_report
+from ._sending import Sending
 from .errors import RoundLimitError, SearchLoopError
 
 log = logging.getLogger("loadpoint")
@@ -30,160 +28,60 @@ if TYPE_CHECKING:
     from ._session import Session
     from ._stream import Splice
 
+Again: TypeAlias = "Callable[[Sequence[Refusal], bool], Plan | Passing | None]"
+"""Plans the same request without what was refused; the flag says whether the call has had a round already."""
 
-class Call:
-    """One logical call. See the module; `exchange` is False where `body` is sent once and the reply handed back."""
+
+def never(_: Sequence[Refusal], __: bool) -> None:
+    """No other plan: what the server holds cannot be sent in another form."""
+    return
+
+
+class Call(Sending):
+    """One logical call. See the module; `exchange` is False where `body` is sent once and the reply handed back.
+
+    `again` makes another plan for the same request, without forms that were refused; None where there is none.
+    """
 
     exchange = True
     untouched = False
 
-    def __init__(self, session: Session, request: Request, plan: Plan) -> None:
-        self.session = session
-        self.request = request
-        self.plan = plan
-        self.dialect = plan.dialect
-        self.policy = plan.policy
+    def __init__(self, session: Session, request: Request, plan: Plan, again: Again = never) -> None:
+        super().__init__(session, request)
         self.streaming = plan.dialect.streaming(request.body)
         self.wants_structure = plan.dialect.structured(request.body)
-        self.rounds: list[Json] = []
         self.log: list[Round] = []
-        self.hidden: list[frozenset[int]] = []
-        self.shown: list[tuple[Shown, ...]] = []
-        self.discovery = self.policy.discovery
-        self.turn: list[Json] = []
-        self.news: list[Json] = []
         self.pending: tuple[Json, ...] = ()
-        self.added: list[str] = []
         self.visible_id: str | None = None
         self._report: CallReport | None = None
-        self.limited = False
+        self._again = again
+        self._refusals: tuple[Refusal, ...] = ()
+        self.passing: Passing | None = None
         self.faulty = False
-        self.proofs = self._proofs()
-        self.composed: Composed = self._compose(plan.state)
-        self.tolerant = False
-        self.tolerant = plan.binds_thinking and self._voids_thinking()
-        plan.warnings += [f"the definition of {name} has changed" for name in self.composed.changed]
-        self.answers = Answers(
-            self.policy,
-            plan.registry,
-            plan.composer.loader_name,
-            lambda: self.composed.callable,
-            plan.choice.names if plan.choice.mode == "allowed" else None,
-            self._gone(),
-            [],
-            {},
-        )
-        plan_body, betas = self.dialect.tolerant(plan.body) if self.tolerant else (plan.body, ())
-        self.headers: Mapping[str, str | None] = plan.dialect.headers(request.headers, (*plan.betas, *betas))
         self.paid: list[PaidRound] = []
-        self.base = self._base(plan_body)
-        self.body = self._body()
-        self.first_state = self.state()
-        self.composed_first = self.composed
-        self.first_placed = frozenset(proof.name for proof in self.proofs if proof.placed)
+        self.start(plan)
 
-    # -- what is sent --------------------------------------------------------------------------------------------
-
-    def _proofs(self) -> list[Evidence]:
-        plan = self.plan
-        loaders = (plan.composer.loader_name, plan.registry.loader)
-        proofs = evidence(plan.transcript.views, is_deferred=self._known, loaders=loaders)
-        known = {proof.name for proof in proofs}
-        held = [Evidence(name, 0, "search", True) for name in plan.held_loaded if name not in known]
-        stale = plan.composer.stale(plan.transcript.views, plan.state if plan.held_loaded else None)
-        plan.warnings += [f"the definition of {name} has changed" for name in stale]
-        return [proof for proof in (*held, *proofs) if proof.name not in stale]
-
-    def _compose(self, state: State | None) -> Composed:
-        referenced = [n for view in self.plan.transcript.views for result in view.results for n in result.names]
-        return self.plan.composer.compose(state, self.proofs, self.plan.forced, referenced)
-
-    def _known(self, name: str) -> bool:
-        return self.plan.registry.is_deferred(name)
-
-    def _gone(self) -> frozenset[str]:
-        """Tools that stand in the request because they once were loaded, but that the caller no longer has."""
-        plan = self.plan
-        names = {self.dialect.tool_name(tool) or "" for tool in self.composed.tools}
-        if not self.dialect.by_reference and plan.state is not None:
-            # What is loaded by value may also be the caller's own: ours is what was sent with a record.
-            names |= {self.dialect.tool_name(tool) or "" for tool in plan.state.definitions} & set(plan.state.loaded)
-        return frozenset(names - {*plan.registry.by_name, plan.composer.loader_name, ""})
-
-    def _voids_thinking(self) -> bool:
-        """Whether thinking of this conversation stands behind another prompt than the one that it was made for.
-
-        What was voided once stays so; a resent list grows with every load, so that it is asked for from the start.
-        """
-        plan = self.plan
-        before = plan.state
-        if plan.voided or plan.strategy == "resend" or (before is not None and before.tolerant):
-            return True
-        grown = before is not None and tools_changed(self.dialect, before, self.state())[0] is not None
-        return grown or bool(self.composed.changed)
-
-    def _base(self, given: Json) -> Json:
-        plan = self.plan
-        rest = self.dialect.with_tools(self.dialect.with_messages(given, ()), ())  # both are read, and made good, alone
-        if well_formed(rest) is not rest:
-            given = well_formed(given)
-        body = self.dialect.prepared(given, usage=self.session.asks_usage(self.request, self.dialect))
-        if self.policy.catalog == "system" and plan.catalog:
-            body = self.dialect.with_messages(body, plan.transcript.messages)
-            return self.dialect.with_catalog(body, plan.catalog) or body
-        return self.dialect.with_messages(body, plan.transcript.messages)
-
-    def _body(self) -> Json:
-        """The next upstream body: the caller's request with what is sent instead of its messages and tools."""
-        plan = self.plan
-        body = self._continued(self.base)
-        resumed = bool(self.turn or plan.held_loaded or not self.dialect.tools(self.request.body))
-        held = plan.threaded and self.dialect.server_keeps_tools and resumed
-        if not held:
-            body = self.dialect.with_tools(body, self.composed.tools)
-        if plan.choice.mode == "allowed":
-            allowed = [name for name in plan.choice.names if name in self.composed.callable]
-            body = self.dialect.with_allowed(body, [*allowed, plan.composer.loader_name])
-        if len(self.rounds) + 1 >= self.policy.max_rounds or self.answers.exhausted:
-            self.limited = True
-        # Where the application answers the loader, a loader call ends the round like any other.
-        if self.limited and self.discovery != "caller":
-            body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, self._own())
-        if not held and self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
-            body = self.dialect.with_markers(body)
-        return self.dialect.settled(body)
-
-    def _own(self) -> list[str]:
-        """The caller's tools that a `tool_choice` can name now."""
-        point = self.plan.point
-        names = self.composed.callable
-        if point is not None and ALLOWED not in point.choosable:
-            sent = {self.dialect.tool_name(tool) for tool in self.composed.tools}
-            names = [name for name in names if name in sent]
-        known = self.plan.registry.by_name
-        return [name for name in names if name in known and self.dialect.tool_name(known[name].definition)]
-
-    def _continued(self, body: Json) -> Json:
-        """The request of the next round: what was sent and the turn so far, or what a server that holds it lacks."""
-        if not self.turn:
-            return body
-        if not self.plan.threaded:
-            return self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
-        previous = self.dialect.reply(self.rounds[-1])
-        return self.dialect.continued(body, previous.id if previous else "", self.news)
+    def start(self, plan: Plan) -> None:
+        """See `Sending.start`."""
+        self.hidden: list[frozenset[int]] = []
+        self.shown: list[tuple[Shown, ...]] = []
+        self.added: list[str] = []
+        super().start(plan)
 
     @property
     def may_search(self) -> bool:
         """Whether the model can call the loader in the round that is open."""
-        return not self.limited and self.plan.choice.mode != "none"
+        return not self.plan.hosted and not self.limited and self.plan.choice.mode != "none"
 
     @property
     def structured(self) -> bool:
         """Whether streamed text is held until it is known to be the structured answer."""
-        return self.wants_structure and self.may_search
+        return self.passing is None and self.wants_structure and self.may_search
 
     def holds(self, name: str, *, whole: bool = True) -> bool:
         """Whether a call of this name, or of one that this is the first piece of, is held until its end."""
+        if self.passing is not None:
+            return False
         if not whole:
             registry = self.plan.registry
             names = (self.plan.composer.loader_name, *self.answers.gone, *(entry.name for entry in registry.deferred))
@@ -194,7 +92,7 @@ class Call:
 
     def hides(self, call: CallView) -> bool:
         """Whether this call is answered by us instead of the caller."""
-        if self._is_callers(call.name):
+        if self.passing is not None or self._is_callers(call.name):
             return False
         if call.name == self.plan.composer.loader_name:
             return True
@@ -210,7 +108,10 @@ class Call:
 
     def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take a reply; the next upstream body, or None at the end. Raises `SearchLoopError` (see there)."""
+        self.session.accepted(self.request, self._refusals)
         self.rounds.append(reply)
+        if self.passing is not None:
+            return self.passing.feed(reply, request_id=request_id, ms=ms)
         usage = as_object(reply.get("usage")) or {}
         try:
             self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
@@ -222,6 +123,48 @@ class Call:
             self.fault(error)
             self.conclude()
             return None
+
+    def rejected(self, status: int, message: str) -> Json | None:
+        """The next body after an error that refuses the native form of the last one; None: the error is the caller's.
+
+        `message` is the body of the error. What the call has had so far stays, and goes on in the next form.
+        """
+        if self.passing is not None or not self.uses_form():
+            return None
+        found = refusal(self.plan, status, message)
+        if found is None or found in self._refusals:
+            return None
+        self._refusals = (*self._refusals, found)
+        try:
+            body = self._restarted(self._again(self._refusals, bool(self.rounds)))
+        except Exception:
+            log.exception("a fault in loadpoint: the provider's error is handed over")
+            return None
+        what = "a request without every deferred tool" if found.wants_all else found.point
+        whole = cast("Passing | None", self.passing)  # the new plan may be to defer nothing
+        goes_on = self.plan.load_point or self.plan.strategy if whole is None else "every tool in the request"
+        text = f"the endpoint refused {what} ({said(message)}); the call went on with {goes_on}"
+        log.warning("%s", text)
+        if whole is None:
+            self.plan.warnings.append(text)
+        else:
+            whole.warn(text)
+        return body
+
+    def _restarted(self, plan: Plan | Passing | None) -> Json | None:
+        """The body with which the call goes on by another plan; None if it cannot."""
+        done, paid = self.rounds, self.paid
+        if isinstance(plan, Passing):
+            self.passing, self.headers = plan, plan.headers
+            return None if done else plan.body
+        if plan is None or (done and plan.composer.loader_name != self.plan.composer.loader_name):
+            return None
+        self.start(plan)
+        for reply in done:
+            self.rounds.append(reply)
+            self._take(reply, None)
+        self.paid = paid
+        return self.body
 
     def fault(self, error: Exception) -> None:
         """Note a fault of ours: what the provider says from here on is handed over as it comes."""
@@ -236,6 +179,8 @@ class Call:
             self.shown.append(())
             self._finish()
             return None
+        if self.plan.hosted:
+            self._searched(reply)
         step = self._step(view)
         self.hidden.append(step.hidden)
         self.shown.append(step.shown if self.discovery == "shown" else ())
@@ -250,6 +195,18 @@ class Call:
         if not self.streaming:
             self.keep(reply, (), request_id)
         return self.body
+
+    def _searched(self, reply: Json) -> None:
+        """Note what the provider's own search has loaded in a reply."""
+        views = [self.dialect.view(message) for message in self.dialect.assistant(reply, ())]
+        for view in views:
+            for result in view.results:
+                if result.search and not result.failed:
+                    self.answers.searches.append(Search("", result.names, not result.names))
+        known = {proof.name for proof in self.proofs}
+        turn = self.plan.transcript.turns
+        proofs = evidence(views, is_deferred=self.plan.registry.is_deferred, loaders=(), first_turn=turn)
+        self.proofs += [proof for proof in proofs if proof.name not in known]
 
     def keep(self, reply: Json, events: Sequence[bytes], request_id: str | None) -> None:
         """Note a finished hidden round, in case a later one fails."""
@@ -285,7 +242,7 @@ class Call:
         self.proofs += new
         self.added += [proof.name for proof in new]
         self.composed = self._compose(self.state())
-        self.body = self._body()
+        self.body = self.next_body()
 
     def _results(self, step: Step) -> list[Json]:
         made = [self.dialect.result(call, outcome) for call, outcome in step.answered]
@@ -304,6 +261,8 @@ class Call:
     @property
     def changed(self) -> bool:
         """Whether `result` differs from the reply of the only round."""
+        if self.passing is not None:
+            return False
         if len(self.rounds) > 1 or any(self.hidden):
             return True
         return bool(self.rounds) and self._visible is not self.rounds[0]
@@ -316,7 +275,7 @@ class Call:
     @property
     def result(self) -> Json:
         """The merged reply."""
-        if self.faulty:
+        if self.faulty or self.passing is not None:
             return self.rounds[-1]
         if len(self.rounds) == 1 and not any(self.hidden):
             return self._visible
@@ -349,26 +308,6 @@ class Call:
             self.session.keep_paid(self)
         self.paid = []
 
-    def state(self) -> State:
-        """How the last request of this call was sent."""
-        plan = self.plan
-        names = [proof.name for proof in self.proofs]
-        state = State(
-            strategy=plan.strategy,
-            load_point=plan.load_point,
-            reason=plan.reason,
-            loader=plan.composer.loader_name,
-            catalog=plan.catalog,
-            tools=tuple(without_keys(self.dialect, tool) for tool in self.composed.tools),
-            declared=tuple(self.composed.declared),
-            definitions=definitions(plan.composer, plan.state, names),
-            system=plan.transcript.system,
-            loaded=tuple(names),
-            tolerant=self.tolerant,
-        )
-        known = plan.state
-        return known if known is not None and known == state else state  # one object for a conversation's records
-
     def _finish(self) -> None:
         result = self.result
         self._report = call_report(self)
@@ -387,4 +326,6 @@ class Call:
     @property
     def report(self) -> CallReport:
         """The report; what is known so far while the call still runs."""
+        if self.passing is not None:
+            return self.passing.report
         return self._report or call_report(self)

@@ -45,6 +45,7 @@ def evidence(
             continue
         names.update((call.id, call.name) for call in view.calls)
         for result in view.results:
+            _take_back(found, result.removed)
             if result.failed:
                 continue
             name = names.get(result.call_id, "")
@@ -62,3 +63,8 @@ def evidence(
                     base = known or Evidence(proof, turn, why)
                     found[proof] = Evidence(proof, base.turn, base.why, placed)
     return list(found.values())
+
+
+def _take_back(found: dict[str, Evidence], names: Iterable[str]) -> None:
+    for name in names:
+        found.pop(name, None)

@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from . import _own_models
+
 _FOLDER = Path(__file__).with_name("_providers")
 
 
@@ -49,10 +51,17 @@ def bare(model: str) -> str:
     return model.strip().lower().rpartition("/")[2]
 
 
-@lru_cache(maxsize=1024)
 def parse(model: str) -> Model | None:
     """Family, tier and version of a model name; None for a name that no family's pattern matches."""
+    return _parsed(model, _own_models.current())
+
+
+@lru_cache(maxsize=1024)
+def _parsed(model: str, own: _own_models.Own) -> Model | None:
     name = bare(model)
+    for line in own.rows("alias"):
+        if fnmatchcase(name, line["match"].lower()):
+            return _parsed(line["model"], _own_models.NOTHING)
     index = table("index")
     for alias in index["alias"]:
         if fnmatchcase(name, alias["match"]):
@@ -100,7 +109,7 @@ def endpoint(base_url: str | None, dialect: str, model: Model | None) -> str | N
         home = dialect_row(dialect).get("home")
         return None if home is None else str(home)
     name = host(base_url)
-    for row in index["endpoint"]:
+    for row in endpoints():
         if any(fnmatchcase(name, pattern) for pattern in row["hosts"]):
             return str(row["name"])
     return None
@@ -112,9 +121,14 @@ def dialect_row(dialect: str) -> Mapping[str, Any]:
     return row
 
 
+def endpoints() -> list[Mapping[str, Any]]:
+    """What is known of endpoints as such, the user's own first."""
+    return [*_own_models.current().rows("endpoint"), *table("index")["endpoint"]]
+
+
 def endpoint_row(place: str | None) -> Mapping[str, Any]:
     """What the data says of an endpoint as such; empty for an unknown one."""
-    for row in table("index")["endpoint"]:
+    for row in endpoints():
         if row["name"] == place:
             found: Mapping[str, Any] = row
             return found
@@ -147,17 +161,33 @@ def fits(row: Mapping[str, Any], model: Model | None, dialect: str, place: str |
 
 
 def rows(kind: str, model: Model | None, dialect: str, place: str | None) -> list[Mapping[str, Any]]:
-    """The rows of `kind` that apply to a model on an endpoint, best first: the model's own, then the endpoint's."""
+    """The rows of `kind` that apply to a model on an endpoint, best first: the user's, the model's, the endpoint's."""
+    return [*own_rows(kind, model, dialect, place), *data_rows(kind, model, dialect, place)]
+
+
+def own_rows(kind: str, model: Model | None, dialect: str, place: str | None) -> list[Mapping[str, Any]]:
+    """The rows of the user's own file that apply."""
+    return [row for row in _own_models.current().rows(kind) if fits(row, model, dialect, place)]
+
+
+def data_rows(kind: str, model: Model | None, dialect: str, place: str | None) -> list[Mapping[str, Any]]:
+    """The rows of our data that apply: the model's own, then the endpoint's."""
     files = [model.file] if model is not None else []
-    own = endpoint_row(place).get("file")
-    if own is not None and own not in files:
-        files.append(own)
+    more = endpoint_row(place).get("file")
+    if more is not None and more not in files:
+        files.append(more)
     return [row for file in files for row in table(file).get(kind, ()) if fits(row, model, dialect, place)]
 
 
 def priced(kind: str, model: Model | None, dialect: str, place: str | None) -> Mapping[str, Any] | None:
-    """The first row of `kind` (`price` or `cache`) that applies to a model, None if none does."""
-    found = table(model.prices).get(kind, ()) if model is not None else ()
+    """The first row of `kind` (`price` or `cache`) that applies to a model, None if none does.
+
+    The user's own first, then what the endpoint's file says of that endpoint, then the model's.
+    """
+    file = endpoint_row(place).get("prices")
+    here = [row for row in table(file).get(kind, ()) if "endpoints" in row] if file else []
+    own = model.prices if model is not None else None
+    found = [*_own_models.current().rows(kind), *here, *(table(own).get(kind, ()) if own else ())]
     return next((row for row in found if fits(row, model, dialect, place)), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._dialect import CallView, Dialect
@@ -57,6 +58,14 @@ class Passing:
                 self._finish(self, reply)
         except Exception:
             log.exception("a fault in loadpoint: this reply is not remembered, and handed over all the same")
+        return None
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the report."""
+        self.report = replace(self.report, warnings=(*self.report.warnings, text))
+
+    def rejected(self, status: int, message: str) -> Json | None:
+        """Always None: nothing was put into the request that could be left out."""
         return None
 
     def splice(self) -> PassingSplice:

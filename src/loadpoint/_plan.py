@@ -60,6 +60,16 @@ class Plan:
     body: Json
     """The caller's body; with a conversation that the server holds, the one that continues it."""
     point: LoadPoint | None = None
+    additive: LoadPoint | None = None
+    """The form by which tools can be placed where the model did not search; None where it takes none."""
+    most: int | None = None
+    """How many tools the endpoint takes in context; None where no limit is known."""
+    refused_choices: tuple[str, ...] = ()
+    """The modes of `tool_choice` that are an error here."""
+    pushed: tuple[str, ...] = ()
+    """Tools that the application has loaded since the last request of this conversation."""
+    pushes: int = 0
+    """How often it has done so, as far as this request knows."""
     held_loaded: tuple[str, ...] = ()
     threaded: bool = False
     binds_thinking: bool = False
@@ -69,8 +79,14 @@ class Plan:
 
     @property
     def betas(self) -> tuple[str, ...]:
-        """The beta features that the load point needs."""
-        return self.point.betas if self.point else ()
+        """The beta features that the load points need."""
+        points = (self.point, self.additive)
+        return tuple(dict.fromkeys(beta for point in points if point is not None for beta in point.betas))
+
+    @property
+    def hosted(self) -> bool:
+        """Whether the provider itself searches, so that no loader of ours is sent."""
+        return self.point is not None and self.point.hosted
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,15 @@ CACHES = ("caller", "auto")
 SEARCHES = ("local", "hosted")
 DISCOVERIES = ("hidden", "shown", "caller")
 UNLOADED_CALLS = ("load", "refuse")
+LOAD_POINTS = (
+    "tool_reference",
+    "tool_addition",
+    "tool_search",
+    "additional_tools",
+    "system_tools",
+    "hosted_search",
+    "gateway_search",
+)
 CONFIRMS = ("never", "model")
 
 
@@ -34,6 +43,7 @@ class Policy:
     `cache="auto"` adds the provider's cache markers where the caller set none. `search`: the local index, the
     provider's own, or a `Ranker`. `discovery`: who sees the search. `unloaded_call`: what becomes of a call of a tool
     that is not loaded. `confirm`: who agrees to a load. `endpoint`: the host name to treat this client's base_url as.
+    `load_point`: the native form to prefer where the model takes it, also one that is otherwise not chosen.
 
     Raises `PolicyError` (a ValueError) naming field, value and allowed values.
     """
@@ -53,6 +63,7 @@ class Policy:
     unloaded_call: str = "load"
     confirm: str | Callable[..., Any] = "never"
     endpoint: str | None = None
+    load_point: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("strategy", self.strategy, STRATEGIES)
@@ -77,6 +88,8 @@ class Policy:
         endpoint: object = self.endpoint
         if endpoint is not None and (not isinstance(endpoint, str) or not endpoint or "/" in endpoint):
             _refuse("endpoint", endpoint, "a host name such as 'api.example.com', or None")
+        if self.load_point is not None:
+            _one_of("load_point", self.load_point, LOAD_POINTS, "or None")
 
     def replace(self, **changes: Any) -> Policy:
         """A copy with `changes`; raises `PolicyError` for an unknown field or an unusable value."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from . import _models
+from . import _models, _own_models
 from ._json import as_object
 from ._usage import Usage
 
@@ -46,17 +46,29 @@ class CacheRule:
     ttl: int = 300
     source: str = ""
     grade: str = "unverified"
+    date: str = ""
 
 
 def price(model: str, dialect: str, *, overrides: Mapping[str, Prices] | None = None) -> Prices | None:
     """The list price of `model` in USD per token, None if it is not known.
 
-    Order: `overrides` (by the model's name as given), litellm's table if the program has imported litellm, our data.
+    Order: `overrides` (by the model's name as given), a line of the user's own file (see `capability`), litellm's table
+    if the program has imported litellm, our data.
     Batch, priority, regional and long-context surcharges are not in it.
     """
     if overrides and model in overrides:
         return overrides[model]
-    return _from_litellm(model) or _from_data(model, dialect)
+    own = _own_models.current()
+    listed = _from_data(model, dialect, own)
+    mine = own.rows("price")
+    if mine and price_row(model, dialect) in mine:
+        return listed
+    return _from_litellm(model) or listed
+
+
+def price_row(model: str, dialect: str) -> Mapping[str, Any] | None:
+    """The line of the data, or of the user's own file, that a list price rests on; None if there is none."""
+    return _models.priced("price", _models.parse(model), dialect, None)
 
 
 def cost(usage: Usage, prices: Prices) -> float:
@@ -69,17 +81,22 @@ def cost(usage: Usage, prices: Prices) -> float:
     )
 
 
-@lru_cache(maxsize=512)
 def cache_rule(model: str, dialect: str, base_url: str | None = None) -> CacheRule:
     """The cache rule of `model` on this endpoint (None: the provider's own).
 
     For an unknown model, the dialect's own rule; for an unknown endpoint, that of the model: a gateway usually bills as
     the provider behind it does. Read and write multiples come from the model's list price where the data has one.
+    Lines of a user's own file come first, see `capability`.
     """
+    return _rule(model, dialect, base_url, _own_models.current())
+
+
+@lru_cache(maxsize=512)
+def _rule(model: str, dialect: str, base_url: str | None, own: _own_models.Own) -> CacheRule:
     parsed = _models.parse(model)
     row = _models.priced("cache", parsed, dialect, _models.endpoint(base_url, dialect, parsed))
     row = row or _models.dialect_row(dialect).get("cache", {})
-    listed = _from_data(model, dialect)
+    listed = _from_data(model, dialect, own)
     read = row.get("read", listed.cached / listed.input if listed and listed.input else 1.0)
     write = row.get("write", listed.written / listed.input if listed and listed.input else 1.0)
     return CacheRule(
@@ -92,14 +109,14 @@ def cache_rule(model: str, dialect: str, base_url: str | None = None) -> CacheRu
         lookback=row.get("lookback", 0),
         ttl=row.get("ttl", 300),
         source=row.get("source", ""),
+        date=row.get("date", ""),
         grade=row.get("grade", "unverified"),
     )
 
 
 @lru_cache(maxsize=512)
-def _from_data(model: str, dialect: str) -> Prices | None:
-    parsed = _models.parse(model)
-    row = _models.priced("price", parsed, dialect, None)
+def _from_data(model: str, dialect: str, _own: _own_models.Own) -> Prices | None:
+    row = price_row(model, dialect)
     if row is None:
         return None
     each: Mapping[str, float] = row["usd"]

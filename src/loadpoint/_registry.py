@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,22 @@ class Entry:
 
 
 _STAND_IN = "loadpoint.entry"
+
+
+@dataclass(frozen=True, slots=True)
+class NameLimits:
+    """What an endpoint takes as the name of a loaded tool: a regular expression that it matches, and its length."""
+
+    pattern: str | None = None
+    length: int | None = None
+
+    def takes(self, name: str) -> bool:
+        """Whether a tool of this name can be loaded."""
+        fits = self.pattern is None or re.fullmatch(self.pattern, name) is not None
+        return fits and (self.length is None or len(name) <= self.length)
+
+
+ANY_NAME = NameLimits()
 
 
 class Registry:
@@ -113,11 +130,14 @@ class Registry:
         return tuple(self.by_name[name].definition for name in names if name in self.by_name)
 
 
-def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str | None = None) -> Registry:
+def build(
+    dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str | None = None, names: NameLimits = ANY_NAME
+) -> Registry:
     """The registry of a request's tools. A tool that cannot be read makes a registry with a `fault`, never an error:
     such a request goes to the provider untouched, which says better what is wrong with it.
 
-    `skip` leaves out one name (the loader, where the tools are ones that we sent).
+    `skip` leaves out one name (the loader, where the tools are ones that we sent). `names` are the limits of names that
+    can be loaded: a tool beyond them stays resident, as it would be without us.
     """
     objects = [wire for wire in map(as_object, wires) if wire is not None]
     marks = sum(dialect.marked(wire) for wire in objects)
@@ -125,6 +145,7 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
     entries: list[Entry] = []
     markers: list[Json] = []
     moved: list[str] = []
+    unusable: list[str] = []
     fault = None if len(objects) == len(wires) else "a tool is not a JSON object"
     for at, wire in enumerate(objects):
         name = dialect.tool_name(wire)
@@ -134,6 +155,9 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
         if name is None and _looks_like_function(wire):
             fault = fault or f"tools[{at}] has no usable name"
         deferred = tool is not None and (dialect.marked(wire) if chosen else policy.defers(tool.name))
+        if deferred and tool is not None and not names.takes(tool.name.removeprefix(f"{tool.server}.")):
+            deferred = False
+            unusable.append(clean_text(tool.name, 64))
         definition = dialect.definition(wire, deferred=False) if tool is not None else _unmarked(wire)
         marker = dialect.marker(wire)
         if marker is not None:
@@ -158,7 +182,7 @@ def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str |
         moved=moved,
         marks=marks,
         fault=fault,
-        warnings=_unmatched(policy, entries),
+        warnings=[*_unmatched(policy, entries), *_kept(unusable)],
     )
 
 
@@ -192,6 +216,12 @@ def _repeated(names: Sequence[str]) -> list[str]:
 def _longest(markers: Sequence[Json]) -> Json | None:
     """One marker for several: the one with the longer time to live."""
     return max(markers, key=lambda marker: marker.get("ttl") == "1h", default=None)
+
+
+def _kept(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"tools stay resident because the endpoint takes no such names in a load: {', '.join(names[:5])}"]
 
 
 def _unmatched(policy: Policy, entries: Sequence[Entry]) -> list[str]:

@@ -143,13 +143,18 @@ class Replayer:
         self.system = digest(system)
         self.checkpoints = checkpoints
         self.define = define
+        self.anew = False
 
-    def replay(self, messages: Sequence[Json], *, loader: str, writes: Dialect | None = None) -> Transcript:
+    def replay(
+        self, messages: Sequence[Json], *, loader: str, writes: Dialect | None = None, anew: bool = False
+    ) -> Transcript:
         """The transcript that stands for `messages`.
 
-        `writes` is the variant in which the request is sent; None takes it from the records.
+        `writes` is the variant in which the request is sent; None takes it from the records. `anew`: what is on record
+        was written for a model that takes more than this one, though in the same form.
         """
-        form = FROM_RECORDS if writes is None else writes.load_point or ""
+        self.anew = anew
+        form = FROM_RECORDS if writes is None else f"{writes.load_point or ''}{'!' if anew else ''}"
         key = (digest(self.scope, self.system), loader, form)
         known = self.checkpoints.find(key, messages) if self.checkpoints is not None else None
         start, names, out = known or (0, {}, self._nothing())
@@ -232,7 +237,8 @@ class Replayer:
             out.record = record
             turn = self.dialect.carried(visible, record.turn) if record.turn else visible
             before = self._written(record)
-            if (writes or before).load_point is None or (writes or before).load_point != before.load_point:
+            point = (writes or before).load_point
+            if self.anew or point is None or point != before.load_point:
                 # What was sent in one form before cannot be sent so any more: another model, another policy.
                 ours, form = bool(record.turn), writes or before
                 turn = [sent for m in turn for sent in form.incoming(m, loader=loader, ours=ours)]

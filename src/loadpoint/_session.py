@@ -25,7 +25,8 @@ from ._passing import Passing
 from ._plan import Request
 from ._policy import Policy
 from ._records import records
-from ._registry import Registry, build
+from ._refusal import Refusal, Refusals
+from ._registry import ANY_NAME, NameLimits, Registry, build
 from ._replay import Reader, Replayer
 from ._report import CallReport
 from ._usage import add, read, with_iterations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("loadpoint")
 _REGISTRIES, _TOOLS = 32, 40_000
 """Registries that are kept, and tools in all of them: each tool takes some 5 kB, its index included."""
-_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], int]"
-_LATER = {"strategy": ("frozen",), "search": ("hosted",)}
+_RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], NameLimits, int]"
+_LATER = {"strategy": ("frozen",)}
 
 
 class Session:
@@ -70,6 +71,7 @@ class Session:
         self._lock = threading.Lock()
         self._paid = PaidRounds()
         self._checkpoints = Checkpoints()
+        self.refusals = Refusals()
 
     @property
     def policy(self) -> Policy:
@@ -90,6 +92,8 @@ class Session:
             policy = self.policy
             try:
                 return Beginning(self, dialect, kind, request, policy).call()
+            except PolicyError as error:  # such as a file of the user's own lines about models
+                log.error("this request is sent as it is: %s", error)
             except Exception:
                 if _writable(request.body):  # else the SDK says what is wrong with it
                     log.exception(
@@ -113,9 +117,9 @@ class Session:
             define=registry.definitions,
         )
 
-    def registry(self, dialect: Dialect, tools: list[Any], policy: Policy) -> Registry:
+    def registry(self, dialect: Dialect, tools: list[Any], policy: Policy, names: NameLimits = ANY_NAME) -> Registry:
         """The registry of a request's tools; equal lists share one."""
-        key = (dialect.name, policy.resident, policy.defer, _weight(tools))
+        key = (dialect.name, policy.resident, policy.defer, names, _weight(tools))
         with self._lock:
             kept = self._registries
         for at, (other, known, registry) in enumerate(kept):
@@ -125,7 +129,7 @@ class Session:
                     self._keep_first((key, known, registry))
                 return registry
         own: list[Any] = json.loads(dumps(tools))  # what is kept must not change when the caller's objects do
-        made = build(dialect, well_formed(own), policy)
+        made = build(dialect, well_formed(own), policy, names=names)
         for text in made.warnings:
             log.warning("%s", text)
         self._keep_first((key, own, made))
@@ -203,6 +207,13 @@ class Session:
     def place(self, request: Request) -> str:
         """The endpoint as which this request's base_url is treated."""
         return self.policy.endpoint or request.base_url
+
+    # -- what the endpoint refuses ---------------------------------------------------------------------------------
+
+    def accepted(self, request: Request, refusals: Sequence[Refusal]) -> None:
+        """Remember what was refused before a call went through without it."""
+        if refusals:
+            self.refusals.add(self.place(request), str(request.body.get("model") or ""), refusals)
 
     # -- rounds that were paid for -------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ class Splice:
             self._call.failed()
             return None
         following = self._call.feed(reply, request_id=request_id, ms=ms)
-        if self._call.faulty:
+        if self._call.faulty or self._call.passing is not None:
             self._closing = [*self._round.flush(), *(self._round.ending() or self._merger.terminal(reply))]
             return None
         at = len(self._call.rounds) - 1

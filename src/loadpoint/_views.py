@@ -29,6 +29,8 @@ class ResultView:
     """True where the wire form itself says that this is the result of a tool search (so `names` are evidence)."""
     tools: tuple[Json, ...] = ()
     """The definitions of `names` in wire form, where the form carries them by value."""
+    removed: tuple[str, ...] = ()
+    """Names of tools that are taken back from here on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,6 +236,9 @@ class FakeCall:
     def splice(self) -> FakeSplice:
         return FakeSplice(self)
 
+    def rejected(self, status: int, message: str) -> Json | None:
+        return None
+
     def failed(self) -> None:
         self.failures += 1
         self.session.paid[self.key] = list(self.rounds)

@@ -105,7 +105,7 @@ async def event_calls(stream: Any) -> Calls:
     async for event in each(stream):
         if event.type == "content_block_start" and event.content_block.type == "tool_use":
             parts[event.index] = [event.content_block.name, ""]
-        elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+        elif event.type == "content_block_delta" and event.delta.type == "input_json_delta" and event.index in parts:
             parts[event.index][1] += event.delta.partial_json
     return [(name, json.loads(arguments or "{}")) for name, arguments in parts.values()]
 

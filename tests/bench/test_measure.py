@@ -138,3 +138,70 @@ def test_cost_adds_what_is_read_written_and_said() -> None:
     assert measured.cost(Prices(1.0, 0.1, 1.25, 5.0)) == pytest.approx(expected)
     small = _measure(CHAT, _body(["a"], "hi"))
     assert small.cost(Prices(1.0, 0.1, 1.25, 0.0)) == small.rows[0].tokens  # too small to be written
+
+
+RESPONSES = "openai.responses"
+FLAT = {"type": "function", "name": "late", "description": "come later", "parameters": {"type": "object"}}
+LATE = {**FLAT, "defer_loading": True}
+
+
+def _items(*items: dict[str, Any], tools: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    listed = [{"type": "tool_search"}] if tools is None else tools
+    said = {"role": "user", "content": "hi"}
+    return {"tools": listed, "instructions": "be kind", "input": [said, *items]}
+
+
+def test_of_a_deferred_function_or_namespace_the_name_and_description_are_in_context() -> None:
+    group = {"type": "namespace", "name": "shop", "description": "sells", "tools": [{**LATE, "name": "inner"}]}
+    texts = [part.text for part in parts(RESPONSES, _items(tools=[LATE, group]))]
+    assert texts[:2] == ['{"name":"late","description":"come later"}', '{"name":"shop","description":"sells"}']
+    assert [part.segment for part in parts(RESPONSES, _items(tools=[LATE, group]))][2:] == ["system", "messages"]
+
+
+@pytest.mark.parametrize("kind", ["tool_search_output", "additional_tools"])
+def test_what_an_item_loads_is_in_context_there_without_ids_and_states(kind: str) -> None:
+    item = {"type": kind, "id": "x_1", "status": "completed", "role": "developer", "tools": [LATE]}
+    part = parts(RESPONSES, _items(item))[-1]
+    assert part.segment == "messages"
+    assert "come later" in part.text
+    assert not {"x_1", "completed", "defer_loading"} & set(part.text.replace('"', " ").split())
+
+
+def test_a_reference_on_chat_is_the_definition_where_it_stands_first() -> None:
+    late = {"type": "function", "function": {"name": "late", "description": "come later"}, "defer_loading": True}
+    found = {"role": "tool", "tool_call_id": "c", "content": [{"type": "tool_reference", "tool_name": "late"}]}
+    texts = [part.text for part in parts(CHAT, {"tools": [late], "messages": [found, found]})]
+    assert ["come later" in text for text in texts] == [True, False]
+
+
+def test_a_search_of_the_provider_is_another_pass_over_a_longer_prompt() -> None:
+    searched = [
+        {"type": "tool_search_call", "execution": "server", "arguments": {"paths": ["late"]}},
+        {"type": "tool_search_output", "execution": "server", "tools": [FLAT]},
+    ]
+    call = {"type": "function_call", "call_id": "c", "name": "late", "arguments": "{}"}
+    first = _exchange(_items({"role": "user", "content": LONG}, tools=[LATE]))
+    first.reply = {"output": [*searched, call]}
+    row = bench.measure(RESPONSES, "gpt-5.4", [Sent(1, 1, first)], bench.Counter()).rows[0]
+    counter = bench.Counter()
+    added = sum(counter(part.text) for part in parts(RESPONSES, {"tools": [], "input": searched}))
+    assert (row.passes, row.again_cached, row.again_uncached) == (2, row.tokens, added)
+    first.reply = {"output": [{**item, "execution": "client"} for item in searched]}
+    assert bench.measure(RESPONSES, "gpt-5.4", [Sent(1, 1, first)], counter).passes == 1
+
+
+def test_two_searches_in_a_reply_of_messages_are_two_more_passes() -> None:
+    found = {"type": "tool_search_tool_search_result", "tool_references": []}
+    blocks: list[dict[str, Any]] = []
+    for at in "ab":
+        blocks.append({"type": "server_tool_use", "id": at, "name": "tool_search_tool_bm25", "input": {"query": at}})
+        blocks.append({"type": "tool_search_tool_result", "tool_use_id": at, "content": found})
+    body = {"tools": [], "messages": [{"role": "user", "content": "hi"}]}
+    exchange = _exchange(body)
+    exchange.reply = {"content": blocks}
+    row = bench.measure(MESSAGES, "claude-sonnet-5", [Sent(1, 1, exchange)], bench.Counter()).rows[0]
+    assert row.passes == 3
+    assert row.again_cached == 0  # nothing is cached without a marker
+    assert row.again_uncached > 2 * row.tokens
+    priced = bench.Measured(rows=[row]).cost(Prices(1.0, 0.1, 1.25, 5.0))
+    assert priced == row.tokens + row.again_uncached

@@ -4,52 +4,167 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.bench.judge import breaks, check
 
-from loadpoint import bench
+from loadpoint import Policy, bench
 
-SIZES = (50, 200, 1000)
-FORMS = [("openai.chat", "resend"), ("anthropic.messages", "native"), ("anthropic.messages", "resend")]
+SIZES = (50, 200, 1_000)
+FORMS = [
+    ("openai.chat", "resend"),
+    ("openai.chat", "system_tools"),
+    ("openai.responses", "resend"),
+    ("openai.responses", "tool_search"),
+    ("openai.responses", "additional_tools"),
+    ("anthropic.messages", "resend"),
+    ("anthropic.messages", "tool_reference"),
+    ("anthropic.messages", "tool_addition"),
+]
+"""Where we search and send nothing before it is loaded."""
+
+DECLARED = [("openai.chat", "tool_reference"), ("anthropic.messages", "hosted_search")]
+"""Where every request declares every tool, but the model sees none of them."""
+
+TEN = (
+    "npm-modelcontextprotocol__server-github",
+    "npm-modelcontextprotocol__server-google-maps",
+    "npm-modelcontextprotocol__server-postgres",
+    "npm-modelcontextprotocol__server-slack",
+    "npm-notionhq__notion-mcp-server",
+    "npm-playwright__mcp",
+    "pypi-mcp-server-fetch",
+    "pypi-mcp-server-git",
+    "pypi-mcp-server-time",
+    "pypi-redis-mcp-server",
+)
+"""Ten servers with 205 tools."""
+
+
+def label(entry: bench.Entry) -> str:
+    """The way as the lists above name it."""
+    return entry.load_point or entry.taken
 
 
 @cache
-def results(data: Path, catalog_tokens: int | None) -> list[dict[str, Any]]:
-    """The short session with every deferring strategy at every size."""
+def firsts(data: Path, catalog_tokens: int | None, sizes: tuple[int, ...] = SIZES) -> bench.Bench:
+    """The first request in every deferring way at every size."""
     files = sorted((data / "catalogs").glob("*.json"))
-    run = bench.run(files, sizes=SIZES, strategies=("native", "resend"), session="short", catalog_tokens=catalog_tokens)
-    found: list[dict[str, Any]] = run.as_json()["results"]
-    return [result for result in found if result["session"] == "short"]
+    ways = ("native", "resend")
+    return bench.run(files, sizes=sizes, strategies=ways, session=bench.FIRST, catalog_tokens=catalog_tokens)
 
 
-def of(data: Path, dialect: str, strategy: str, catalog_tokens: int | None) -> dict[int, dict[str, Any]]:
-    """The results of one form by number of tools."""
-    rows = [r for r in results(data, catalog_tokens) if (r["dialect"], r["strategy"]) == (dialect, strategy)]
-    return {row["tools"]["count"]: row for row in rows}
+@cache
+def sessions(data: Path, catalog_tokens: int | None = None) -> dict[tuple[str, str], bench.Entry]:
+    """The short session over ten servers in every deferring way."""
+    files = [data / "catalogs" / f"{name}.json" for name in TEN]
+    run = bench.run(files, strategies=("native", "resend"), session="short", catalog_tokens=catalog_tokens)
+    assert run.count == 205
+    assert run.failures == []
+    return {(entry.case.dialect, label(entry)): entry for entry in run.entries}
+
+
+def of(run: bench.Bench, dialect: str, way: str) -> dict[int, bench.Entry]:
+    """The entries of one way by number of tools."""
+    return {entry.size: entry for entry in run.entries if (entry.case.dialect, label(entry)) == (dialect, way)}
 
 
 @pytest.mark.requirement("N38", "N41", "O17")
-@pytest.mark.parametrize(("dialect", "strategy"), FORMS)
-def test_the_first_request_is_the_same_at_every_size(data: Path, dialect: str, strategy: str):
-    rows = of(data, dialect, strategy, 0)
+@pytest.mark.parametrize(("dialect", "way"), FORMS)
+def test_the_first_request_is_the_same_at_every_size(data: Path, dialect: str, way: str):
+    rows = of(firsts(data, 0), dialect, way)
     assert sorted(rows) == list(SIZES)
-    tokens = {row["first_request"]["tokens"]["tools"] for row in rows.values()}
-    assert len(tokens) == 1
-    assert tokens.pop() <= 130
+    assert len({tuple(row.measured.first.items()) for row in rows.values()}) == 1
+    assert len({row.measured.first_bytes for row in rows.values()}) == 1
+    assert rows[50].measured.first["tools"] <= 130
+    assert rows[50].measured.first_bytes <= 800
+
+
+@pytest.mark.parametrize(("dialect", "way"), DECLARED)
+def test_what_is_declared_for_the_provider_is_sent_but_not_in_context(data: Path, dialect: str, way: str):
+    rows = of(firsts(data, 0), dialect, way)
+    assert len({tuple(row.measured.first.items()) for row in rows.values()}) == 1
+    assert rows[1_000].measured.first_bytes > 10 * rows[50].measured.first_bytes
+
+
+def test_the_first_request_of_all_real_tools_is_that_of_fifty(data: Path):
+    files = sorted((data / "catalogs").glob("*.json"))
+    every = len(bench.from_files(files))
+    assert every > 3_500
+    forms = [name for _, name in FORMS if name != "resend"]
+    run = bench.run(files, sizes=[50, every], forms=forms, session=bench.FIRST, catalog_tokens=0)
+    assert run.failures == []
+    for dialect, way in FORMS:
+        rows = of(run, dialect, way)
+        assert way == "resend" or rows[50].measured.first == rows[every].measured.first
+        assert way == "resend" or rows[50].measured.first_bytes == rows[every].measured.first_bytes
 
 
 @pytest.mark.requirement("N9")
-@pytest.mark.parametrize(("dialect", "strategy"), FORMS)
-def test_the_catalog_stays_within_its_budget(data: Path, dialect: str, strategy: str):
-    for row in of(data, dialect, strategy, None).values():
-        assert row["first_request"]["tokens"]["catalog"] > 0
-        assert row["first_request"]["tokens"]["tools"] + row["first_request"]["tokens"]["catalog"] <= 750
-        assert row["first_request"]["bytes"] < 10_000
+@pytest.mark.parametrize(("dialect", "way"), FORMS)
+def test_the_catalog_stays_within_its_budget(data: Path, dialect: str, way: str):
+    for row in of(firsts(data, None), dialect, way).values():
+        assert row.measured.first["catalog"] > 0
+        assert row.measured.first["tools"] + row.measured.first["catalog"] <= 750
+        assert row.measured.first_bytes < 10_000
 
 
-@pytest.mark.parametrize(("dialect", "strategy", "most", "breaks"), [(*FORMS[0], 3800, 2), (*FORMS[1], 2700, 0)])
-def test_a_session_sends_few_new_tokens(data: Path, dialect: str, strategy: str, most: int, breaks: int):
-    row = of(data, dialect, strategy, None)[200]
-    assert row["totals"]["breaks"] == breaks
-    assert sum(request["tokens"] - request["common_tokens"] for request in row["requests"]) < most
+NEW = {
+    ("openai.chat", "resend"): 3_000,
+    ("openai.chat", "system_tools"): 2_500,
+    ("openai.chat", "tool_reference"): 2_500,
+    ("openai.responses", "resend"): 3_100,
+    ("openai.responses", "tool_search"): 2_500,
+    ("openai.responses", "additional_tools"): 2_500,
+    ("openai.responses", "hosted_search"): 3_300,
+    ("anthropic.messages", "resend"): 3_100,
+    ("anthropic.messages", "tool_reference"): 2_500,
+    ("anthropic.messages", "tool_addition"): 2_500,
+    ("anthropic.messages", "hosted_search"): 2_800,
+}
+"""New tokens of the session, at most; where the prefix holds that is the size of its last request."""
+
+
+@pytest.mark.parametrize(("dialect", "way"), NEW)
+@pytest.mark.parametrize("catalog_tokens", [None, 0])
+def test_a_session_sends_few_new_tokens(data: Path, dialect: str, way: str, catalog_tokens: int | None):
+    entry = sessions(data, catalog_tokens)[dialect, way]
+    assert entry.measured.breaks == (2 if way == "resend" else 0)
+    assert sum(row.tokens - row.common_tokens for row in entry.measured.rows) < NEW[dialect, way]
+
+
+@pytest.mark.parametrize(("dialect", "way"), [pair for pair in NEW if pair[1] != "resend"])
+def test_every_native_form_keeps_the_whole_prefix(data: Path, dialect: str, way: str):
+    case = sessions(data)[dialect, way].case
+    played = bench.play(case)
+    assert played.load_point == way
+    assert check(played.bodies, "native") == []
+    assert breaks(played.bodies) == 0
+
+
+def test_a_hosted_search_saves_requests_but_not_passes(data: Path):
+    found = sessions(data)
+    for dialect, way in (("anthropic.messages", "tool_reference"), ("openai.responses", "tool_search")):
+        hosted, own = found[dialect, "hosted_search"].measured, found[dialect, way].measured
+        assert len(hosted.rows) == 7 < len(own.rows) == own.passes == 9
+        assert hosted.passes >= len(hosted.rows) + 2  # two tools, each found by a search
+        assert hosted.uncached > hosted.uncached_once
+        assert own.uncached == own.uncached_once
+
+
+def test_generated_tools_are_as_many_as_asked_and_change_nothing_in_the_first_request():
+    forms = ("system_tools", "tool_search", "tool_addition")
+    run = bench.run(generate=10_000, sizes=[50, 10_000], forms=forms, session=bench.FIRST, catalog_tokens=0)
+    assert run.count == 10_000
+    assert run.failures == []
+    for dialect, way in FORMS:
+        rows = of(run, dialect, way)
+        if way in forms:
+            assert rows[50].measured.first == rows[10_000].measured.first
+            assert rows[50].measured.first_bytes == rows[10_000].measured.first_bytes
+
+
+def test_the_default_policy_is_what_the_sessions_ran_with(data: Path):
+    assert sessions(data)["openai.responses", "tool_search"].case.policy == Policy(
+        strategy="native", load_point="tool_search"
+    )

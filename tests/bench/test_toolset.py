@@ -125,3 +125,21 @@ def test_a_missing_or_binary_file_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "raw.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(bench.ToolFileError, match=r"raw\.json: is not UTF-8"):
         bench.from_files([tmp_path / "raw.json"])
+
+
+def test_invented_tools_are_one_of_a_kind_sized_like_real_ones_and_the_same_in_every_run() -> None:
+    count = bench.Counter()
+    tools = bench.generated(2_256)
+    assert tools.tools == bench.generated(3_000).tools[:2_256]
+    assert tools.tools[:256] == bench.embedded().tools
+    invented = tools.tools[256:]
+    assert len({tool.name for tool in tools.tools}) == len({tool.description for tool in tools.tools}) == 2_256
+    wire = bench.driver_of("openai.chat").wire
+    spread = bench.distribution(count(json.dumps(wire(tool), separators=(",", ":"))) for tool in invented)
+    assert 110 <= spread["median"] <= 190
+    assert 450 <= spread["p90"] <= 750
+    assert 3_000 <= spread["most"] <= 24_000
+    for tool in invented[::7]:
+        assert NAME.fullmatch(tool.name)
+        jsonschema_rs.Draft202012Validator(tool.parameters).validate(bench.arguments_for(tool.parameters))
+    assert len(bench.generated(10)) == 10

@@ -1,6 +1,7 @@
 """A user's agent loop over the core: requests go to the emulator, replies are echoed in any style, bodies are kept.
 
 No SDK is involved, so that many conversations fit into a test; `tests/adapters` drives the same core by the SDKs.
+Over 400 lines because one loop drives every form, and reads each of them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ WIRES = {
 }
 ADDS = "gpt-5.2"
 """A model that takes `additional_tools` and no search."""
+KIMI, BASETEN = "kimi-k3", "an-open-model"
+"""Models that take tools in system messages, and references in chat."""
+INLINE = "claude-opus-5"
+"""A model that takes tools in system messages of a Messages conversation; here it is asked to."""
+HOSTS = {KIMI: "https://api.moonshot.ai/v1", BASETEN: "https://inference.baseten.co/v1"}
+"""Where models are that are not where their dialect's own ones are."""
 THINGS = ("invoice", "ticket", "branch", "contact", "metric", "page", "event", "parcel", "ledger", "photo")
 ACTS = ("create", "delete", "list", "archive", "rename", "export")
 NAMES = tuple(f"{thing}_{act}" for thing in THINGS for act in ACTS)
@@ -71,13 +78,31 @@ class Form:
 
     def talk(self, policy: Json | None = None, **given: Any) -> Conversation:
         """A conversation in this form; `policy` are fields of the policy."""
-        chosen = Policy(**{"strategy": self.strategy, **(policy or {})})
+        asked = {"load_point": self.load_point} if self.model == INLINE else {}
+        chosen = Policy(**{"strategy": self.strategy, **asked, **(policy or {})})
         return Conversation(self.dialect, chosen, stream=self.stream, **{"model": self.model, **given})
 
     @property
     def by_value(self) -> bool:
         """Whether what is loaded stands in the conversation alone."""
-        return self.dialect == RESPONSES and self.strategy == "native"
+        return self.strategy == "native" and (self.dialect == RESPONSES or self.model in (KIMI, INLINE))
+
+    @property
+    def load_point(self) -> str | None:
+        """Where what is loaded stands."""
+        own = {ADDS: "additional_tools", KIMI: "system_tools", INLINE: "tool_addition"}
+        usual = "tool_search" if self.dialect == RESPONSES else "tool_reference"
+        return own.get(self.model, usual) if self.strategy == "native" else None
+
+    @property
+    def additive(self) -> bool:
+        """Whether tools can be placed in the conversation without a search."""
+        return self.strategy == "native" and self.model != BASETEN
+
+    @property
+    def declares_all(self) -> bool:
+        """Whether every request declares all that may be loaded."""
+        return self.model == BASETEN
 
     def choice(self, mode: str, name: str = "") -> Json:
         """A `tool_choice`: none, auto, required, or named."""
@@ -90,7 +115,10 @@ class Form:
 
 WAYS = (
     (CHAT, "resend", ""),
+    (CHAT, "native", KIMI),
+    (CHAT, "native", BASETEN),
     (MESSAGES, "native", ""),
+    (MESSAGES, "native", INLINE),
     (MESSAGES, "resend", ""),
     (RESPONSES, "native", ""),
     (RESPONSES, "native", ADDS),
@@ -101,7 +129,7 @@ FORMS = [Form(dialect, strategy, stream, model) for dialect, strategy, model in 
 
 def form_id(form: Form) -> str:
     """The form's name in test ids."""
-    way = "adds" if form.model else form.strategy
+    way = {ADDS: "adds", KIMI: "system", BASETEN: "references", INLINE: "changes"}.get(form.model, form.strategy)
     return f"{form.dialect.split('.')[1]}-{way}{'-stream' if form.stream else ''}"
 
 
@@ -139,6 +167,7 @@ class Conversation:
         self.edits: dict[str, Any] = {}
         self.base, self.path, model = WIRES[self.dialect]
         self.model = self.model or model
+        self.base = HOSTS.get(self.model, self.base)
         self.session = self.session or self.fresh()
         self.server = Emulator(Script(lambda turn: self.played(self.moves.pop(0), turn.search)))
         self.served = True
@@ -250,16 +279,23 @@ class Conversation:
         return [self.name(tool) for tool in tools_sent if tool.get("defer_loading") is not True]
 
     def declared(self, body: Json | None = None) -> list[str]:
-        """The names that are sent deferred."""
-        return [self.name(t) for t in (body or self.body).get("tools") or [] if t.get("defer_loading") is True]
+        """The names of the caller's tools that are sent deferred."""
+        held = [self.name(t) for t in (body or self.body).get("tools") or [] if t.get("defer_loading") is True]
+        return [name for name in held if not name.startswith("loadpoint_placeholder")]
 
     def callable(self, body: Json | None = None) -> set[str]:
         """The names that the model can call: in context, or declared and referred to in a result."""
         if self.dialect == RESPONSES:
             items = (body or self.body)["input"]
             return {*self.in_context(body), *(self.name(t) for item in items for t in item.get("tools") or [])}
+        if self.dialect == CHAT and self.model == KIMI:
+            late = [tool for message in (body or self.body)["messages"] for tool in message.get("tools") or []]
+            return {*self.in_context(body), *map(self.name, late)}
+        added: set[str] = set()
+        if self.dialect == MESSAGES:
+            added = {self.name(tool) for message in (body or self.body)["messages"] for tool in additions(message)}
         referred = {name for result in self.results(body).values() for name in references(result)}
-        return {*self.in_context(body), *(referred & set(self.declared(body)))}
+        return {*self.in_context(body), *added, *(referred & set(self.declared(body)))}
 
     def results(self, body: Json | None = None) -> dict[str, Json]:
         """The tool results of a body by call id."""
@@ -269,7 +305,7 @@ class Conversation:
         for message in (body or self.body)["messages"]:
             if self.dialect == CHAT and message["role"] == "tool":
                 out[message["tool_call_id"]] = message
-            elif isinstance(message["content"], list):
+            elif isinstance(message.get("content"), list):
                 out.update({b["tool_use_id"]: b for b in message["content"] if b.get("type") == "tool_result"})
         return out
 
@@ -315,7 +351,9 @@ class Conversation:
 
     def begun(self, headers: Json | None = None) -> Any:
         """The call for the visible history, not sent."""
-        return self.session.begin(self.request(headers))
+        call = self.session.begin(self.request(headers))
+        self.edits = {} if call is None else dict(call.headers)
+        return call
 
     def user(self, text: str) -> None:
         self.visible.append({"role": "user", "content": text})
@@ -372,6 +410,13 @@ def _outputs(items: Sequence[Json]) -> dict[str, Json]:
         elif "output" in item:
             item["content"] = item["output"]
     return out
+
+
+def additions(message: Json) -> list[Json]:
+    """The tools that a message adds by value."""
+    if message.get("role") != "system" or not isinstance(message.get("content"), list):
+        return message.get("tools") or []
+    return [block["tool"]["definition"] for block in message["content"] if "definition" in block.get("tool", {})]
 
 
 def references(result: Json) -> Iterator[str]:

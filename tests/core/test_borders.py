@@ -254,7 +254,7 @@ def test_names_of_others_write_nothing_of_their_own_onto_a_terminal(caplog: pyte
     talk = Conversation(CHAT, Policy(strategy="resend"), names=(name, *NAMES))
     talk.user("go")
     call = upstream(talk, Move(calls=[search("event all is well")]), Move(text="ok"))
-    assert name in [tool.name for tool in call.report.loaded]
+    assert name in call.report.resident, "no name that could be loaded here"
     text = str(call.report)
     assert len(text.split("\n")) <= 8
     assert all(line.isprintable() for line in text.split("\n"))

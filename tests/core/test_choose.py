@@ -150,7 +150,11 @@ def test_hosted_search_is_taken_only_when_asked_for():
     assert decide(refused={"tool_reference"}, deferrable_tokens=80_000).load_point is None
     gateway = {"model": "openai/gpt-5.2", "dialect": "openai.responses", "base_url": "https://openrouter.ai/api/v1"}
     assert decide(**gateway).load_point is None
-    assert decide(**gateway, policy=Policy(strategy="native")).load_point == "gateway_search"
+    assert decide(**gateway, policy=Policy(strategy="native")).load_point is None, "a search of theirs is a choice"
+    assert decide(**gateway, policy=hosted).load_point == "gateway_search"
+    assert decide(**gateway, policy=Policy(load_point="gateway_search")).load_point == "gateway_search"
+    assert decide("claude-opus-5", policy=Policy(load_point="tool_addition")).load_point == "tool_addition"
+    assert decide(policy=Policy(load_point="system_tools")).load_point == "tool_reference", "not one of this model's"
 
 
 def test_more_tools_than_the_provider_takes_are_deferred_whatever_that_costs():

@@ -112,7 +112,8 @@ def test_the_prefix_holds(form: Form, plan: Any, styles: list[str]) -> None:
     found = judge.check(talk.bodies, mode="resend" if form.strategy == "resend" else "native")
     promoted = any(tool.get("why") == "call" for report in talk.reports for tool in report.as_json()["loaded"])
     if promoted:
-        found = [violation for violation in found if violation.reason != "tools_grew"]
+        # A tool that was declared leaves its place for the one that is in context: the same break.
+        found = [it for it in found if it.reason not in ("tools_grew", form.declares_all and "deferred_not_appended")]
     assert not found
     status, raw = talk.bare()
     assert status == 200, raw

@@ -163,12 +163,12 @@ def test_threads_that_end_leave_no_connection_open(tmp_path: Path):
     assert len(files) <= 3, "a database, its log, its shared memory"
 
 
-def _turns(path: str, dialect: str, strategy: str, inbox: Any, outbox: Any) -> None:
+def _turns(path: str, dialect: str, strategy: str, model: str, inbox: Any, outbox: Any) -> None:
     """Another process: takes a history and a name, makes one turn, gives back what it sent and the history."""
     ledger = SqliteLedger(path)
     while (order := inbox.get()) is not None:
         visible, name, seed = order
-        talk = Form(dialect, strategy, False).talk()
+        talk = Form(dialect, strategy, False, model).talk()
         talk.server.seed = seed
         talk.restart(ledger=ledger)
         talk.visible = visible
@@ -198,7 +198,7 @@ def _alternate(form: Form, paths: list[str]) -> tuple[list[Any], list[Any]]:
     context = multiprocessing.get_context("spawn")
     pairs = [(context.Queue(), context.Queue()) for _ in paths]
     workers = [
-        context.Process(target=_turns, args=(path, form.dialect, form.strategy, inbox, outbox), daemon=True)
+        context.Process(target=_turns, args=(path, form.dialect, form.strategy, form.model, inbox, outbox), daemon=True)
         for path, (inbox, outbox) in zip(paths, pairs, strict=True)
     ]
     for worker in workers:

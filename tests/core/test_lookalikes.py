@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -53,7 +54,8 @@ def test_many_conversations_with_one_wording_all_keep_their_rounds(form: Form):
     """A popular exchange ("yes", "Done.") must not push out the rounds of conversations that are still running."""
     first = form.talk()
     talks = [first]
-    talks += [Conversation(form.dialect, first.policy, stream=form.stream, session=first.session) for _ in range(24)]
+    alike: dict[str, Any] = {"stream": form.stream, "model": form.model, "session": first.session}
+    talks += [Conversation(form.dialect, first.policy, **alike) for _ in range(24)]
     for at, talk in enumerate(talks):
         talk.user(f"conversation {at}")
         talk.send(Move(text="Hello."))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, everywhere, search, tools
+from tests.core.conversation import CHAT, MESSAGES, NAMES, Form, additions, everywhere, search, tools
 
 from loadpoint.emulator import Move
 
@@ -38,10 +38,12 @@ def test_our_answer_stands_in_the_message_of_the_callers_results(form: Form) -> 
     talk.answer(reply)
     talk.send(Move(text="ok"))
     if form.dialect == MESSAGES:
-        assert len(talk.body["messages"]) == 3
-        assert [b["type"] for b in talk.body["messages"][-1]["content"]] == ["tool_result"] * 3
+        behind = ["system"] if form.by_value else []
+        assert [m["role"] for m in talk.body["messages"]] == ["user", "assistant", "user", *behind]
+        assert [b["type"] for b in talk.body["messages"][2]["content"]] == ["tool_result"] * 3
     elif form.dialect == CHAT:
-        assert [m["role"] for m in talk.body["messages"]] == ["user", "assistant", "tool", "tool", "tool"]
+        behind = ["system"] if form.by_value else []
+        assert [m["role"] for m in talk.body["messages"]] == ["user", "assistant", "tool", "tool", "tool", *behind]
     else:
         kinds = [item.get("type", item.get("role")) for item in talk.body["input"]]
         loads = kinds.index("additional_tools") if form.model and form.by_value else len(kinds)
@@ -69,7 +71,7 @@ def test_the_same_tool_found_twice_in_one_reply_is_loaded_once(form: Form) -> No
     assert [tool.name for tool in talk.report.loaded] == ["invoice_export"]
     names = talk.in_context() + talk.declared()
     if form.by_value:
-        names = [talk.name(tool) for item in talk.body["input"] for tool in item.get("tools") or []]
+        names = [talk.name(tool) for item in talk.body[talk.key] for tool in additions(item)]
     assert names.count("invoice_export") == 1
 
 

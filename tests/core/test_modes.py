@@ -31,7 +31,7 @@ def started(form: Form, mode: tuple[str, ...]) -> Conversation:
 def test_the_agent_starts_with_the_file_and_shell_tools_and_the_loader(form: Form) -> None:
     talk = started(form, modes.AGENT)
     assert sorted(talk.in_context()) == sorted(["ToolSearch", *CODING, "new_context"])
-    assert talk.declared() == []
+    assert form.declares_all or talk.declared() == []
 
 
 @everywhere
@@ -93,7 +93,7 @@ def test_neither_everything_nor_what_the_words_suggest_is_sent(form: Form) -> No
     talk.user("Please export invoice 4 with invoice_export, then delete photo 3 with photo_delete.")
     talk.send(Move(text="Shall I?"))
     assert talk.in_context() == ["ToolSearch"]
-    assert talk.declared() == []
+    assert form.declares_all or talk.declared() == []
     talk.user("yes")
     talk.send(Move(calls=[search("invoice_export")]), Move(calls=[("invoice_export", {"id": 4})]))
     assert "invoice_export" in talk.callable()

@@ -84,7 +84,7 @@ def test_resident_wins_over_defer_and_what_neither_names_is_resident() -> None:
     assert [policy.defers(name) for name in ("a_b", "c_d", "other", "A_b")] == [False, True, False, False]
 
 
-@pytest.mark.parametrize(("field", "value"), [("strategy", "frozen"), ("search", "hosted"), ("confirm", "model")])
+@pytest.mark.parametrize(("field", "value"), [("strategy", "frozen"), ("confirm", "model")])
 def test_what_this_version_cannot_do_is_refused_at_once(field: str, value: str) -> None:
     with pytest.raises(PolicyError, match=rf"Policy\.{field}: '{value}'"):
         Session([], Policy().replace(**{field: value}))

@@ -43,13 +43,13 @@ def test_a_loaded_tools_namespace_goes_to_the_model_and_not_to_the_caller(stream
 
 @streams
 def test_a_call_whose_rounds_are_lost_gets_no_namespace_that_its_tool_has_not(stream: bool) -> None:
-    """What a search loaded in another process stands in the list again, where a call carries none."""
+    """What a search loaded in another process is added by an item, behind which a call carries none."""
     talk = Form(RESPONSES, "native", stream).talk()
     talk.load(TOOL)
     talk.restart()
     talk.user("again")
     talk.send(Move(text="ok"))
-    assert TOOL in talk.in_context()
+    assert TOOL in talk.callable()
     assert not [item for item in talk.body["input"] if "namespace" in item]
 
 
@@ -235,3 +235,34 @@ def test_the_first_request_is_as_small_with_many_tools(names: tuple[str, ...]) -
     talk.send(Move(text="hi"))
     assert len(json.dumps(talk.body["tools"])) < 4_000
     assert [tool["type"] for tool in talk.body["tools"]] == ["tool_search"]
+
+
+@forms
+@pytest.mark.report("BR-007")
+def test_marks_of_deferral_are_sent_beside_a_search_only(form: Form) -> None:
+    marked = [function(name, defer_loading=name != "ledger_list") for name in NAMES]
+    talk = form.talk(extra={"tools": marked})
+    talk.load(TOOL)
+    for body in talk.bodies:
+        searches = any(tool["type"] == "tool_search" for tool in body["tools"])
+        assert searches or not any(tool.get("defer_loading") for tool in body["tools"])
+
+
+@forms
+@pytest.mark.report("BR-006")
+def test_searches_from_elsewhere_whose_outputs_came_in_another_order(form: Form) -> None:
+    """Two of the client's by their ids, and one of the provider's without any between them."""
+
+    def half(kind: str, call_id: str | None, **more: Any) -> dict[str, Any]:
+        return {"type": kind, "call_id": call_id, "execution": "client" if call_id else "server", **more}
+
+    names = {"call_a": TOOL, "call_b": "photo_list", None: "parcel_rename"}
+    calls = [half("tool_search_call", call_id, arguments={"query": name}) for call_id, name in names.items()]
+    outputs = [half("tool_search_output", call_id, tools=[function(name)]) for call_id, name in names.items()]
+    talk = form.talk()
+    talk.user("go")
+    talk.visible += [*calls, *outputs[::-1]]
+    talk.user("and now")
+    talk.send(Move(text="ok"))
+    assert set(names.values()) <= talk.callable()
+    assert set(names.values()) <= {tool.name for tool in talk.report.loaded}

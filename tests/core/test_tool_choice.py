@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.core.conversation import ADDS, CHAT, MESSAGES, NAMES, RESPONSES, Form, everywhere, search
+from tests.core.conversation import ADDS, CHAT, KIMI, MESSAGES, NAMES, RESPONSES, Form, everywhere, search
 
 from loadpoint.emulator import Move
 
@@ -20,6 +20,8 @@ NATIVE_LISTS = [Form(*way[:2], stream, way[2]) for way in WAYS for stream in (Fa
 
 
 def forced(form: Form, name: str) -> dict[str, Any]:
+    if form.model == KIMI:
+        pytest.skip("this model takes no choice that names a tool")
     return form.choice("named", name)
 
 
@@ -78,7 +80,7 @@ def test_a_forced_loaded_tool_stays_where_it_was(form: Form) -> None:
     talk.answer(reply)
     talk.extra = {}
     talk.send(Move(text="done"))
-    if form.by_value and form.model:
+    if form.load_point == "additional_tools":
         # Before gpt-5.6 no choice can name an added tool: that one request has to send it in the list.
         assert [report.strategy for report in talk.reports] == ["native", "native", "resend", "native"]
     else:
@@ -100,7 +102,7 @@ def test_the_last_round_of_a_demand_allows_the_callers_own_tools_only(form: Form
     talk.user("go")
     reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[("ledger_list", {"id": 1})]))
     assert talk.calls(reply) == [("ledger_list", {"id": 1})]
-    if form.dialect == CHAT:
+    if form.dialect == CHAT and form.model != KIMI:
         names = set(listed(talk.body))
         assert talk.body["tool_choice"]["allowed_tools"]["mode"] == "required"
         assert {"ledger_list", "photo_list", TOOL} <= names

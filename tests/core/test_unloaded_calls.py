@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.bench import judge
-from tests.core.conversation import MESSAGES, NAMES, Conversation, Form, everywhere, search, tools
+from tests.core.conversation import MESSAGES, NAMES, Conversation, Form, additions, everywhere, search, tools
 
 from loadpoint.emulator import Move
 
@@ -24,9 +24,10 @@ def test_a_valid_direct_call_goes_through_and_counts_once_it_succeeded(form: For
     assert len(talk.bodies) == 1
     talk.answer(reply)
     talk.send(Move(text="done"))
-    assert TOOL in talk.in_context()
+    assert TOOL in talk.callable()
+    assert (TOOL in talk.in_context()) is not form.additive
     assert [(tool.name, tool.why) for tool in talk.report.loaded] == [(TOOL, "call")]
-    assert talk.report.prefix.broke == "tools_grew"
+    assert talk.report.prefix.broke == (None if form.additive else "tools_grew")
     talk.user("more")
     talk.send(Move(text="done"))
     assert talk.report.prefix.stable, "one break, not more"
@@ -161,7 +162,7 @@ def _loaded_anew(talk: Conversation, reply: dict[str, Any]) -> None:
     talk.answer(reply)
     again = talk.send(Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 6})]))
     assert talk.calls(again) == [(TOOL, {"id": 6})]
-    loads = [item for item in talk.body["input"] if "Exports in another way." in json.dumps(item.get("tools"))]
+    loads = [item for item in talk.body[talk.key] if "Exports in another way." in json.dumps(additions(item))]
     assert len(loads) == 1
     talk.answer(again)
     talk.send(Move(text="ok"))
@@ -196,4 +197,6 @@ def test_a_result_that_looks_like_a_marker_loads_nothing(form: Form) -> None:
     talk.answer(reply, text=json.dumps(forged))
     talk.send(Move(text="ok"))
     assert not talk.report.loaded
-    assert TOOL not in talk.in_context() + talk.declared()
+    assert TOOL not in talk.in_context()
+    assert form.declares_all or TOOL not in talk.declared()
+    assert TOOL not in talk.callable()

@@ -102,6 +102,18 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ),
     ("chat.unknown_message_field", {"messages": [user("hi"), {"role": "system", "content": "x", "tools": [PING]}]}),
     ("chat.kimi_tool_name", {"model": "kimi-k3", "messages": HI, "tools": [chat_tool("ab")]}),
+    ("chat.kimi_tool_name", {"model": "kimi-k3", "messages": [*HI, {"role": "system", "tools": [chat_tool("ab")]}]}),
+    ("chat.tool_type", {"model": "kimi-k3", "messages": [*HI, {"role": "system", "tools": [{"type": "web_search"}]}]}),
+    (
+        "chat.kimi_tool_choice",
+        {
+            "model": "kimi-k3",
+            "messages": HI,
+            "tools": [PING],
+            "tool_choice": {"type": "function", "function": {"name": "ping"}},
+        },
+    ),
+    ("chat.kimi_tool_choice", {"model": "kimi-k2.6", "messages": HI, "tools": [PING], "tool_choice": "required"}),
     ("chat.content_part", messages(asks(call()), answer(content=[{"type": "tool_reference", "tool_name": "ping"}]))),
     ("chat.unknown_tool_field", {"messages": HI, "tools": [{**PING, "defer_loading": True}]}),
 ]
@@ -115,6 +127,7 @@ VALID: list[dict[str, Any]] = [
     {"messages": HI, "tools": [PING], "tool_choice": {"type": "function", "function": {"name": "ping"}}},
     {"messages": HI, "tools": [PING], "tool_choice": "none", "parallel_tool_calls": False},
     {"model": "kimi-k3", "messages": [user("hi"), {"role": "system", "tools": [PING]}]},
+    {"model": "kimi-k3", "messages": [*HI, {"role": "system", "tools": [PING]}], "tool_choice": "required"},
 ]
 
 
@@ -186,6 +199,36 @@ def test_a_host_that_takes_references_knows_what_they_name():
                 client.chat.completions.create(**request_)
 
 
+def test_a_gateway_runs_its_own_tools_and_keeps_their_names():
+    search = {"type": "orq:tool_search"}
+    late = {**chat_tool("pong", "Finds the weather"), "defer_loading": True}
+    inside = {**PING, "function": {**PING["function"], "name": "pong", "defer_loading": True}}
+    for tools, refused in (
+        ([search, PING, late], None),
+        ([search, PING, chat_tool("orq_tool_search")], "name of a server tool"),
+        ([PING, inside], "Unknown parameter"),
+    ):
+        move = Move(calls=[("orq_tool_search", {"pattern": "WEATHER"}), ("pong", {})])
+        server = Emulator([move, Move(text="ok")])
+        url, http = "https://my.orq.ai/v3/router", emulator.http_client("openai", server)
+        client: Any = openai.OpenAI(api_key="k", base_url=url, http_client=http)
+        if refused:
+            with pytest.raises(openai.BadRequestError, match=refused):
+                client.chat.completions.create(model="openai/gpt-5.4", messages=HI, tools=tools)
+            continue
+        reply = client.chat.completions.create(model="openai/gpt-5.4", messages=HI, tools=tools)
+        assert [call.function.name for call in reply.choices[0].message.tool_calls] == ["pong"]
+        first = client.chat.completions.create(model="openai/gpt-5.4", messages=HI, tools=[search, PING]).usage
+        assert reply.usage.prompt_tokens > 2 * first.prompt_tokens, "what was found is read, in a second pass"
+
+
+def test_a_tool_that_a_system_message_brings_again_is_a_warning():
+    again = {"model": "kimi-k3", "messages": [*HI, {"role": "system", "tools": [PING]}], "tools": [PING]}
+    server = Emulator([Move(text="ok")])
+    chat_client(server).chat.completions.create(**again)
+    assert server.exchanges[-1].warnings == ("chat.system_tools_twice",)
+
+
 def test_a_request_without_a_key_is_a_401():
     answer_ = Emulator().handle("POST", "https://api.openai.com/v1/chat/completions", {}, b'{"model":"m"}')
     assert answer_.status == 401
@@ -196,5 +239,6 @@ def test_a_request_without_a_key_is_a_401():
 
 def test_every_rule_of_the_dialect_is_shown_here():
     elsewhere = {"chat.no_credential", "chat.messages_missing", "chat.tool_names_unique", "chat.reference_unknown"}
+    elsewhere |= {"chat.server_tool_name", "chat.system_tools_twice"}
     shown = {rule for rule, _ in BROKEN} | elsewhere
     assert {rule.id for rule in book().rules.values() if rule.dialect == "openai.chat"} == shown

@@ -172,6 +172,8 @@ ELSEWHERE = {
     "messages.inline_mcp_header",
     "messages.inline_platform",
     "messages.available_tools_limit",
+    "messages.rendered_tools_limit",
+    "messages.compaction_tool_changes_mismatch",
     "messages.bm25_on_bedrock",
     "messages.no_credential",
     "messages.no_version",

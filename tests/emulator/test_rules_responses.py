@@ -151,6 +151,7 @@ ELSEWHERE = {
     "responses.reasoning_alone",
 }
 ASSUMED: list[tuple[str, Json]] = [
+    ("responses.namespace_size", says(tools=[namespace("crm", *[late(f"t{at}") for at in range(10)]), HOSTED])),
     ("responses.model_missing", {"input": "hi", "model": ""}),
     ("responses.input_missing", {"input": []}),
     ("responses.namespace_name", says(tools=[namespace("a b", PING)])),

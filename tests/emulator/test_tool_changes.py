@@ -227,3 +227,107 @@ def test_a_change_by_reference_is_appended():
     assert second.cached_tokens == first.written_tokens
     assert second.loaded == ("late",)
     assert second.tokens.tools == first.tokens.tools
+
+
+def test_an_identical_definition_again_is_no_change():
+    server = Emulator(Script.sequence([], then=Move(text="ok")))
+    once = send(server, user("hi"), system(by_value(tool("fresh", LONG))))
+    again = send(server, user("hi"), system(by_value(tool("fresh", LONG)), by_value(tool("fresh", LONG))))
+    newer = send(server, user("hi"), system(by_value(tool("fresh", LONG)), by_value(tool("fresh", LONG + "!"))))
+    assert again.tokens.messages - once.tokens.messages < 100
+    assert newer.tokens.messages - once.tokens.messages > 1000
+
+
+COMPACT: Json = {
+    "type": "compaction",
+    "content": "So far: nothing.",
+    "encrypted_content": "opaque",
+    "tool_changes": [by_value(tool("fresh"))],
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_compaction_stands_for_what_came_before_and_keeps_its_tools(stream: bool):
+    seen: list[Turn] = []
+
+    def look(turn: Turn) -> Move:
+        seen.append(turn)
+        return Move(text="ok", before=(COMPACT,) if len(seen) == 1 else ())
+
+    server = Emulator(look)
+    messages: Any = claude_client(server).beta.messages
+    asked = {"model": CLAUDE, "max_tokens": 99, "tools": [PING, LATE], "betas": [INLINE["anthropic-beta"]]}
+    opening = [user(LONG), system(addition("late"))]
+    if stream:
+        with messages.stream(**asked, messages=opening) as events:
+            reply = events.get_final_message()
+    else:
+        reply = messages.create(**asked, messages=opening)
+    block = reply.content[0].to_dict()
+    assert block == COMPACT
+    history = [*opening, {"role": "assistant", "content": reply.content}, user("and?")]
+    messages.create(**asked, messages=history)
+    assert seen[0].names == ("ping", "late")
+    assert seen[1].names == ("ping", "fresh"), "what was loaded before it is gone, what it names is there"
+    assert server.exchanges[1].tokens.messages < server.exchanges[0].tokens.messages / 10
+    for other in ({**COMPACT, "tool_changes": []}, {**COMPACT, "tool_changes": None}):
+        with pytest.raises(anthropic.BadRequestError) as caught:
+            messages.create(**asked, messages=[*opening, {"role": "assistant", "content": [other]}, user("and?")])
+        assert server.exchanges[-1].rule == "messages.compaction_tool_changes_mismatch"
+        assert type(caught.value).__name__ == "CompactionToolChangesMismatchError"
+
+
+def test_what_is_in_context_is_limited_too():
+    server = Emulator()
+    with pytest.raises(anthropic.BadRequestError) as caught:
+        send(server, user("hi"), tools=[tool("large", "d" * 4_194_305)])
+    assert server.exchanges[-1].rule == "messages.rendered_tools_limit"
+    assert type(caught.value).__name__ == "AvailableToolsLimitExceededError"
+
+
+SEARCHED: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": BM25["name"], "input": {"query": "late"}}
+FOUND: Json = {
+    "type": "tool_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": {"type": "tool_search_tool_search_result", "tool_references": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("messages", "rule"),
+    [
+        ([user("hi"), {"role": "assistant", "content": [SEARCHED]}], None),
+        (
+            [
+                user("hi"),
+                {"role": "assistant", "content": [SEARCHED]},
+                {"role": "assistant", "content": [FOUND]},
+                user("on"),
+            ],
+            None,
+        ),
+        (
+            [user("hi"), {"role": "assistant", "content": [SEARCHED]}, user("on")],
+            "messages.server_tool_use_unanswered",
+        ),
+        (
+            [
+                user("hi"),
+                {"role": "assistant", "content": [SEARCHED]},
+                user("on"),
+                {"role": "assistant", "content": [FOUND]},
+                user("on"),
+            ],
+            "messages.server_tool_use_unanswered",
+        ),
+        ([user("hi"), {"role": "assistant", "content": [FOUND]}, user("on")], "messages.server_result_orphan"),
+    ],
+)
+def test_a_search_is_answered_in_the_turn_that_made_it(messages: list[Any], rule: str | None):
+    server = Emulator([Move(text="ok")])
+    if rule is None:
+        assert send(server, *messages, tools=[BM25, LATE]).warnings == ()
+    else:
+        with pytest.raises(anthropic.BadRequestError):
+            send(server, *messages, tools=[BM25, LATE])
+        assert server.exchanges[-1].rule == rule

@@ -95,7 +95,7 @@ def arguments_sent(talk: Conversation) -> list[Any]:
         found += [item["arguments"]] if "arguments" in item else []
     for message in talk.body.get("messages") or []:
         found += [call["function"]["arguments"] for call in message.get("tool_calls") or []]
-        blocks = message["content"] if isinstance(message["content"], list) else []
+        blocks = message["content"] if isinstance(message.get("content"), list) else []
         found += [block["input"] for block in blocks if block["type"] == "tool_use"]
     return found
 

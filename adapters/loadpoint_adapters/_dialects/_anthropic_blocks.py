@@ -12,6 +12,8 @@ from typing import Any
 from loadpoint._dialect import CallView, ResultView, View
 from loadpoint._json import Json, as_list, as_object, dumps, objects
 
+from . import _anthropic_changes as changes
+
 _OF_ONE_ROUND = frozenset({"thinking", "text", "tool_use"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -41,17 +43,30 @@ def view(message: Json) -> View:
     texts: list[str] = []
     calls: list[CallView] = []
     results: list[ResultView] = []
+    forgets = False
     for block in content_blocks(content):
         kind = block.get("type")
         if kind == "text":
             texts.append(str(block.get("text") or ""))
         elif kind == "tool_use":
             calls.append(call_view(block))
-        elif kind == "tool_result":
-            results.append(tool_result(block))
-        elif kind == "tool_search_tool_result":
-            results.append(search_result(block))
-    return View(role, "".join(texts), tuple(calls), tuple(results))
+        elif kind == "compaction":
+            if isinstance(block.get("content"), str):  # null: it failed, and stands for nothing
+                forgets, results = True, _results(block)
+        else:
+            results += _results(block, system=role == "system")
+    return View(role, "".join(texts), tuple(calls), tuple(results), forgets)
+
+
+def _results(block: Json, *, system: bool = False) -> list[ResultView]:
+    """What a block says of tools: a result, or changes, which only system messages and compactions can make."""
+    kind = block.get("type")
+    if kind == "tool_result":
+        return [tool_result(block)]
+    if kind == "tool_search_tool_result":
+        return [search_result(block)]
+    made = objects(block.get("tool_changes")) if kind == "compaction" else [block] if system else []
+    return [seen for change in made if changes.is_change(change) and (seen := changes.view(change)) is not None]
 
 
 def call_view(block: Json) -> CallView:
@@ -134,7 +149,7 @@ def _bare_block(block: Any) -> Any:
     wire = as_object(block)
     if wire is None:
         return block
-    out = {key: value for key, value in wire.items() if key != "cache_control"}
+    out = {key: value for key, value in changes.bare(wire).items() if key != "cache_control"}
     if isinstance(out.get("content"), list):
         out["content"] = [_bare_block(part) for part in as_list(out["content"])]
     return out

@@ -1,4 +1,4 @@
-"""Search items of the Messages API: ours, shown to a caller as the provider's own, and foreign ones, turned back.
+"""Searches of the Messages API: the provider's own, ours shown to a caller as such, and foreign ones, turned back.
 
 https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool asks not to fabricate these results: ours
 are shown by the caller's choice only, and never sent.
@@ -12,16 +12,26 @@ from collections.abc import Collection, Sequence
 
 from loadpoint._dialect import Shown
 from loadpoint._json import Json, as_object, dumps, objects
+from loadpoint._loader import parse_answer
 
-from ._anthropic_blocks import content_blocks, reference, search_result, tool_result
+from ._anthropic_blocks import content_blocks, has_thinking, never_empty, reference, search_result, tool_result
+from ._shown_rounds import Placed, interleaved
 
 OURS = "srvtoolu_lp"
 """The head of the ids of search items that we showed to a caller."""
 _RESULT = "tool_search_tool_result"
+_CALL = "server_tool_use"
+_TOOLS = "tool_search_tool_"
+_VERSION = "20251119"
 _NAME = "tool_search_tool_bm25"
 _PLACE = re.compile(r"srvtoolu_lp(\d{1,6})_(\d{1,6})_(\d{1,6})_(\w+)", re.ASCII)
 _PLAIN = re.compile(r"\w+", re.ASCII)
 _ID_LENGTH = 64
+
+
+def tool(kind: str) -> Json:
+    """The provider's own search, `bm25` or `regex`; its name belongs to its type, and it takes no description."""
+    return {"type": f"{_TOOLS}{kind}_{_VERSION}", "name": f"{_TOOLS}{kind}"}
 
 
 def shown_items(reply: Json, round_index: int, shown: Sequence[Shown]) -> list[Json]:
@@ -41,7 +51,7 @@ def shown_items(reply: Json, round_index: int, shown: Sequence[Shown]) -> list[J
         references = [reference(name) for name in search.names]
         result = {"type": "tool_search_tool_search_result", "tool_references": references}
         told = _caller(blocks[places[search.at]])
-        out.append({"type": "server_tool_use", "id": item_id, "name": _NAME, "input": arguments, **told})
+        out.append({"type": _CALL, "id": item_id, "name": _NAME, "input": arguments, **told})
         out.append({"type": _RESULT, "tool_use_id": item_id, "content": result})
     return out
 
@@ -51,24 +61,26 @@ def _caller(block: Json) -> Json:
     return {"caller": block["caller"]} if "caller" in block else {}
 
 
-def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
+def turned_back(message: Json, loader: str, *, native: bool, keep: bool = False) -> list[Json]:
     """A caller's message with search items as loader calls and their results.
 
     A request that does not declare the provider's search tool cannot hold its items; what they loaded still counts. An
-    unpaired search call (a cut stream) is dropped, which is what the provider asks for.
+    unpaired search call (a cut stream) is dropped, which is what the provider asks for. `keep`: the request declares
+    that tool, so that its items stay; only ours, and results without a call, are turned back.
     """
     content = objects(message.get("content"))
-    if not any(map(_is_search_item, content)):
-        return [message] if native else [_without_references(message)]
     results = {str(block.get("tool_use_id")): block for block in content if block.get("type") == _RESULT}
-    called = {str(block.get("id")) for block in content if block.get("type") == "server_tool_use"}
+    called = {str(block.get("id")) for block in content if block.get("type") == _CALL}
+    foreign = [_is_search_item(block) and not (keep and _is_providers(block, called)) for block in content]
+    if not any(foreign):
+        return [message] if native else [_without_references(message)]
     out: list[Json] = []
     here: list[Json] = []
     waiting: list[tuple[Json, Json]] = []
-    for block in content:
-        if _is_search_item(block):
+    for block, turns in zip(content, foreign, strict=True):
+        if turns:
             pair: tuple[Json, Json] | None = None
-            if block.get("type") == "server_tool_use" and str(block.get("id")) in results:
+            if block.get("type") == _CALL and str(block.get("id")) in results:
                 pair = (block, results[str(block.get("id"))])
             elif block.get("type") == _RESULT and str(block.get("tool_use_id")) not in called:
                 pair = ({"id": block.get("tool_use_id")}, block)  # its call is lost: the names are enough
@@ -87,6 +99,55 @@ def turned_back(message: Json, loader: str, *, native: bool) -> list[Json]:
     return [*out, {**message, "content": here}] if here else out
 
 
+def _is_providers(block: Json, called: Collection[str]) -> bool:
+    """Whether a search item can be sent back as the provider made it."""
+    item = str(block.get("id") or block.get("tool_use_id") or "")
+    return not item.startswith(OURS) and item in called
+
+
+def without_unpaired(body: Json) -> Json:
+    """A request without searches of the provider's that have no result; the same object where there are none.
+
+    A search in the turn that is being continued still gets its result: the service runs it on this request, where a
+    turn was paused or its other calls are being answered
+    (https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools).
+    """
+    messages = objects(body.get("messages"))
+    content = [block for message in messages for block in objects(message.get("content"))]
+    lost = {str(block.get("id")) for block in content if block.get("type") == _CALL and _is_search_item(block)}
+    lost -= {str(block.get("tool_use_id")) for block in content if block.get("type") == _RESULT}
+    if not lost:
+        return body
+    open_from = _open_from(messages)
+    kept = [
+        sent for at, message in enumerate(messages) if (sent := _paired(message, lost if at < open_from else ())) != {}
+    ]
+    return {**body, "messages": kept} if kept != messages else body
+
+
+def _open_from(messages: Sequence[Json]) -> int:
+    """Where the turn begins that the service continues on this request; behind the last message if it has ended."""
+    end = len(messages)
+    if end and messages[-1].get("role") == "user":
+        kinds = {block.get("type") for block in content_blocks(messages[-1].get("content"))}
+        end -= kinds == {"tool_result"}
+    start = end
+    while start and messages[start - 1].get("role") == "assistant":
+        start -= 1
+    return start
+
+
+def _paired(message: Json, lost: Collection[str]) -> Json:
+    """The message without the calls that are `lost`; empty where nothing is left."""
+    content = objects(message.get("content"))
+    kept = [block for block in content if block.get("type") != _CALL or str(block.get("id")) not in lost]
+    if len(kept) == len(content):
+        return message
+    if kept and has_thinking({"content": kept[-1:]}):
+        kept += never_empty([])  # a message may not end with thinking
+    return {**message, "content": kept} if kept else {}
+
+
 def _round_of(item: Json) -> str | None:
     place = _PLACE.fullmatch(str(item.get("id")))
     return place[1] if place else None
@@ -94,29 +155,23 @@ def _round_of(item: Json) -> str | None:
 
 def _round(here: list[Json], waiting: Sequence[tuple[Json, Json]], loader: str, *, native: bool) -> list[Json]:
     """One round: the blocks before the items with the loader calls in their places, and the results."""
-    places: dict[int, Json] = {}
-    behind: list[Json] = []
+    calls: list[Placed] = []
     results: list[Json] = []
-    total = len(here) + len(waiting)
     for item, result in waiting:
         place = _PLACE.fullmatch(str(item.get("id")))
         call_id = place[4] if place else str(item.get("id")).removeprefix("srv")
         told = _caller(item) if place else {}
         call: Json = {"type": "tool_use", "id": call_id, "name": loader, "input": item.get("input") or {}, **told}
-        if place and int(place[3]) == total and int(place[2]) < total and int(place[2]) not in places:
-            places[int(place[2])] = call
-        else:
-            behind.append(call)
+        calls.append(Placed(call, int(place[2]), int(place[3])) if place else Placed(call, 0, 0))
         results.append(_loader_result(call_id, search_result(result).names, native=native))
-    rest = iter([*here, *behind])
-    content = [places[at] if at in places else next(rest) for at in range(total)]
+    content = interleaved(here, calls)
     return [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
 
 
 def _is_search_item(block: Json) -> bool:
     if block.get("type") == _RESULT:
         return True
-    return block.get("type") == "server_tool_use" and str(block.get("name") or "").startswith("tool_search_tool_")
+    return block.get("type") == _CALL and str(block.get("name") or "").startswith(_TOOLS)
 
 
 def _loader_result(call_id: str, names: Sequence[str], *, native: bool) -> Json:
@@ -137,6 +192,21 @@ def _without_references(message: Json) -> Json:
     if not any(map(_has_references, content)):
         return message
     return {**message, "content": [_as_text(block) if _has_references(block) else block for block in content]}
+
+
+def with_references(message: Json) -> Json:
+    """A message of our own with the loader's answers as references; the same object where there are none."""
+    content = objects(message.get("content"))
+    made = [as_references(block) for block in content]
+    return {**message, "content": made} if any(a is not b for a, b in zip(made, content, strict=True)) else message
+
+
+def as_references(block: Json) -> Json:
+    """A result of our own with the tools that its text says it has loaded as references; any other block as it is."""
+    if block.get("type") != "tool_result" or block.get("is_error") is True:
+        return block
+    names = parse_answer(tool_result(block).text)
+    return {**block, "content": [reference(name) for name in names]} if names else block
 
 
 def _as_text(block: Json) -> Json:

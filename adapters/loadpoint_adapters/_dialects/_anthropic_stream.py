@@ -14,7 +14,7 @@ from loadpoint._sse import Event, frame
 from ._anthropic_blocks import call_view
 from ._anthropic_search import shown_items
 
-_TEXT_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content"}
+_TEXT_DELTAS = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 class MessagesMerger:
@@ -156,6 +156,9 @@ class MessagesRound:
         elif kind in _TEXT_DELTAS:
             field = _TEXT_DELTAS[kind]
             block[field] = str(block.get(field) or "") + str(delta.get(field) or "")
+        elif kind == "compaction_delta":
+            # All of it in one event, as the SDK takes it: null says that it failed, and both go back as they came.
+            block.update({field: delta[field] for field in ("content", "encrypted_content") if field in delta})
         elif kind == "signature_delta":
             block["signature"] = delta.get("signature")
         elif kind == "citations_delta":

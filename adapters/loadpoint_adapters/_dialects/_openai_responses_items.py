@@ -6,18 +6,20 @@ https://developers.openai.com/api/docs/guides/tools-tool-search.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, ResultView, View
 from loadpoint._json import Json, as_list, as_object, digest, dumps, objects, parse_object
 
-from ._openai_responses_tools import SEARCH, additional, expanded, loaded, namespaces, qualified, tool_name
+from ._openai_responses_tools import SEARCH, additional, loaded, namespaces, qualified, search_output, tool_name
 from ._openai_results import is_failure
 
 _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _OUTPUT_ONLY = ("created_by",)
+_FAREWELL = re.compile(r"These tools are no longer available, do not call them: ([^\s]+(?:, [^\s]+)*)\.")
 _UNFINISHED = ("in_progress", "incomplete")
 
 
@@ -67,7 +69,10 @@ def view(item: Json) -> View:
     if kind == "message" or (kind is None and "role" in item):
         role = str(item.get("role"))
         seen = "system" if role in ("system", "developer") else "assistant" if role == "assistant" else "user"
-        return View(seen, text_of(item.get("content")))
+        text = text_of(item.get("content"))
+        gone = _FAREWELL.fullmatch(text) if role == "developer" else None
+        results = (ResultView("", "", search=True, removed=tuple(gone[1].split(", "))),) if gone else ()
+        return View(seen, text, results=results)
     call = call_view(item)
     if call is not None:
         return View("assistant", calls=(call,))
@@ -141,35 +146,6 @@ def without_namespace(item: Json, known: Collection[str]) -> Json:
     return {key: value for key, value in item.items() if key != "namespace"}
 
 
-def with_namespaces(items: Sequence[Json], tools: Any) -> Sequence[Json]:
-    """The items with the namespace of each call's tool in this request; the same object where they have it.
-
-    A flat tool that a search loaded is called with its own name as the namespace, and a replayed call without it is
-    refused ("Missing namespace for function_call", https://github.com/vercel/ai/issues/15193). A plain entry of the
-    request's own list is called without any.
-    """
-    found = {name for item in items if item.get("type") == "tool_search_output" for name in loaded(item)[0]}
-    if not found and not any(item.get("namespace") is not None for item in items):
-        return items
-    listed = {tool_name(wire) for wire in objects(expanded(tools))}
-    added = {name for item in items if item.get("type") == "additional_tools" for name in loaded(item)[0]}
-    boxes = namespaces(tools)
-    out = [_placed(item, found, listed, added, boxes) for item in items]
-    return out if any(new is not old for new, old in zip(out, items, strict=True)) else items
-
-
-def _placed(
-    item: Json, found: Collection[str], listed: Collection[str | None], added: Collection[str], boxes: Collection[str]
-) -> Json:
-    if item.get("type") != "function_call":
-        return item
-    name, namespace = item.get("name"), item.get("namespace")
-    if namespace is None:
-        return {**item, "namespace": name} if name in found and name not in listed and name not in added else item
-    plain = namespace == name and name in listed and name not in found and name not in added
-    return without_namespace(item, ()) if plain and namespace not in boxes else item
-
-
 def turned_back(item: Json, loader: str, *, form: str | None, ours: bool) -> Iterator[Json]:
     """An item as a form without the client's search takes it: as a loader call, its answer, and the tools by value.
 
@@ -189,16 +165,49 @@ def turned_back(item: Json, loader: str, *, form: str | None, ours: bool) -> Ite
         if _hosted(item):
             call_id = "call_" + digest(str(item.get("id")), *names)
             yield _loader_call(call_id, loader, {"query": ", ".join(names)})
-        answer = {"query": "", "matches": [], "total_available": len(names), "addedToolNames": list(names)}
-        yield {"type": "function_call_output", "call_id": call_id, "output": dumps(answer)}
+        yield {"type": "function_call_output", "call_id": call_id, "output": loader_answer(names)}
         if form is not None and wires:
             yield additional(wires)
     else:
         yield item
 
 
+def loader_answer(names: Sequence[str]) -> str:
+    """The loader's answer that adds these names, where nothing else of it is known."""
+    return dumps({"query": "", "matches": [], "total_available": len(names), "addedToolNames": list(names)})
+
+
 def _loader_call(call_id: str, loader: str, arguments: Json) -> Json:
     return {"type": "function_call", "call_id": call_id, "name": loader, "arguments": dumps(arguments)}
+
+
+def from_names(item: Json, loader: str, *, form: str | None, search: bool) -> Iterator[Json]:
+    """A shown item whose id says nothing of where it stood: its output stands for both, what loaded nothing goes."""
+    names, wires = loaded(item)
+    if item.get("type") != "tool_search_output" or not names:
+        return
+    if search:
+        yield from search_pair(wires)
+    else:
+        yield from turned_back({**item, "call_id": None}, loader, form=form, ours=True)
+
+
+def search_pair(wires: Sequence[Json]) -> Iterator[Json]:
+    """A search of the client's that loads these tools: how a loaded tool is told to a model that did not search for it.
+
+    pydantic-ai replays what another provider's search has found so (models/openai/_responses_model.py, 2.68).
+    """
+    names = [str(tool_name(wire)) for wire in wires]
+    call_id = "call_" + digest(*names, dumps(list(wires)))
+    arguments = {"query": ", ".join(names)}
+    yield {
+        "type": "tool_search_call",
+        "execution": "client",
+        "call_id": call_id,
+        "status": "completed",
+        "arguments": arguments,
+    }
+    yield search_output(call_id, wires)
 
 
 def note(text: str) -> Json:
@@ -211,6 +220,12 @@ def note(text: str) -> Json:
         names = [str(match.get("name")) for match in objects(answer.get("matches"))]
         said = f"You can call these tools already: {', '.join(names)}." if names else str(answer.get("hint") or "")
         text = said or "No tool fits."
+    return {"type": "message", "role": "developer", "content": text}
+
+
+def farewell(names: Sequence[str]) -> Json:
+    """The words that take tools back: there is no item that does."""
+    text = f"These tools are no longer available, do not call them: {', '.join(names)}."
     return {"type": "message", "role": "developer", "content": text}
 
 

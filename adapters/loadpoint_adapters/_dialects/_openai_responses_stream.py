@@ -2,7 +2,7 @@
 
 Event facts: `openai/types/responses/response_stream_event.py` (3.57.0). Every event has a `sequence_number`, those of
 an item its `output_index`; the last one holds the whole response. The call_id of a search may differ between the first
-and the last event of its item (seen in March 2026), which nobody sees: searches are not shown.
+and the last event of its item (seen in March 2026): one that the caller sees is held to its end.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from loadpoint._json import Json, as_object, dumps, objects, parse_object
 from loadpoint._sse import Event, frame
 
 from ._openai_responses_items import call_view, completed, echoed, without_namespace
-from ._openai_responses_tools import SEARCH, namespaces, qualified
+from ._openai_responses_shown import shown_items
+from ._openai_responses_tools import namespaces, qualified
 
 _OPENING = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _TEXT = "response.output_text.delta"
 _ARGUMENTS = "response.function_call_arguments.done"
 _STARTS = "response.output_item.added"
+_DONE = "response.output_item.done"
 
 
 class ResponsesMerger:
@@ -39,8 +41,16 @@ class ResponsesMerger:
     def round(self) -> ResponsesRound:
         return ResponsesRound(self)
 
-    def searched(self, reply: Json, round_index: int, shown: Sequence[Shown]) -> tuple[bytes, ...]:
-        return ()  # searches are not shown in this API yet
+    def searched(self, reply: Json, round_index: int, shown: Sequence[Shown]) -> Iterator[bytes]:
+        """The frames of two items for each search: there are no other events for them (seen in recordings)."""
+        for item in shown_items(reply, round_index, shown, self.body.get("tools")):
+            index = self.places[str(item["id"])] = self.count
+            self.count += 1
+            begun = {**item, "status": "in_progress"}
+            if "arguments" in item:
+                begun["arguments"] = {}  # whole in the last event only
+            for kind, stage in ((_STARTS, begun), (_DONE, item)):
+                yield self.numbered(None, {"type": kind, "output_index": index, "item": stage})
 
     def terminal(self, result: Json) -> Iterator[bytes]:
         status = str(result.get("status"))
@@ -108,13 +118,13 @@ class ResponsesRound:
     def _item(self, event: Event, data: Json, kind: str) -> Iterable[bytes]:
         at: int = data["output_index"]
         item = as_object(data.get("item"))
-        if kind == "response.output_item.done" and item is not None:
+        if kind == _DONE and item is not None:
             self.done[at] = item
         if kind == _STARTS and item is not None:
             return self._added(event, data, item)
         if at in self.waiting:
             self.waiting[at].append((event, data))
-            return self._decide(at) if kind == "response.output_item.done" else ()
+            return self._decide(at) if kind == _DONE else ()
         if kind == _TEXT:
             self.text += str(data.get("delta") or "")
         if at in self.texts:
@@ -125,7 +135,7 @@ class ResponsesRound:
     def _added(self, event: Event, data: Json, item: Json) -> Iterable[bytes]:
         at: int = data["output_index"]
         if item.get("type") == "tool_search_call" and item.get("execution") != "server":
-            held = self.merger.decider.holds(SEARCH)
+            held = True  # its call_id may be another one at its end
         else:
             is_call = item.get("type") in ("function_call", "custom_tool_call")
             held = is_call and self.merger.decider.holds(qualified(item.get("name"), item.get("namespace")))
@@ -165,7 +175,7 @@ class ResponsesRound:
             return
         yield from self.release()
         for event, data in events:
-            yield self._shown(event, data)
+            yield self._shown(*_identified(event, data, self.done[at]))
 
     def release(self) -> Iterator[bytes]:
         """Show the text that is held and hold no more in this round."""
@@ -188,6 +198,14 @@ class ResponsesRound:
 
     def flush(self) -> Iterator[bytes]:
         yield from self.release()
+
+
+def _identified(event: Event, data: Json, done: Json) -> tuple[Event, Json]:
+    """An event of a held item under the call_id that its item has at the end: the SDK's stream helper wants one."""
+    item = as_object(data.get("item"))
+    if item is None or item.get("call_id") == done.get("call_id"):
+        return event, data
+    return _named(event), {**data, "item": {**item, "call_id": done.get("call_id")}}
 
 
 def _named(event: Event) -> Event:

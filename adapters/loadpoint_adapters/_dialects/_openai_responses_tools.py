@@ -15,6 +15,8 @@ from loadpoint._tool import Tool
 
 SEARCH = "tool search"
 """What the model's tool search is called here: it has no name on the wire, and no function can have this one."""
+AUTOMATIC = "lp_"
+"""The head of the names of namespaces that we make. A tool in one is called by its own name, as if it stood flat."""
 
 
 def expanded(tools: Any) -> list[Any]:
@@ -55,7 +57,8 @@ def member(wire: Json) -> Json | None:
 def qualified(name: object, namespace: object) -> str:
     """The name of a tool in a namespace. A flat tool that was loaded is called with its own name as the namespace."""
     own = str(name or "")
-    return own if not namespace or namespace == own else f"{namespace}.{own}"
+    flat = not namespace or namespace == own or str(namespace).startswith(AUTOMATIC)
+    return own if flat else f"{namespace}.{own}"
 
 
 def tool_name(wire: Json) -> str | None:
@@ -84,7 +87,7 @@ def tool(wire: Json) -> Tool | None:
         name=name,
         description=str(function.get("description") or ""),
         parameters=as_object(function.get("parameters")) or {},
-        server=None if inner is None else str(wire.get("name")),
+        server=None if inner is None or is_automatic(wire) else str(wire.get("name")),
     )
 
 
@@ -108,6 +111,11 @@ def loaded(item: Json) -> tuple[tuple[str, ...], tuple[Json, ...]]:
     wires = [definition(wire, deferred=False) for wire in objects(expanded(item.get("tools")))]
     pairs = [(name, wire) for wire in wires if (name := tool_name(wire)) is not None and name != SEARCH]
     return tuple(name for name, _ in pairs), tuple(wire for _, wire in pairs)
+
+
+def is_automatic(wire: Json) -> bool:
+    """Whether an entry is a namespace that we made."""
+    return wire.get("type") == "namespace" and str(wire.get("name")).startswith(AUTOMATIC)
 
 
 def namespaces(tools: Any) -> frozenset[str]:

@@ -1,6 +1,7 @@
-"""The Messages API as a dialect: loaded schemas stand where a `tool_reference` in a tool result names them.
+"""The Messages API as a dialect: schemas load where a reference names them, or where a message carries them.
 
 Wire facts: https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool ("custom tool search"),
+https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages,
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and the types of the anthropic package, read at
 2.14.0. A result holds either references or text: both in one result is typed, but no recording of it is known.
 """
@@ -8,6 +9,7 @@ https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and the ty
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
@@ -16,6 +18,7 @@ from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
 from . import _anthropic_blocks as blocks
+from . import _anthropic_changes as changes
 from . import _anthropic_search as search
 from ._anthropic_stream import MessagesMerger
 
@@ -26,6 +29,37 @@ _BETA = "anthropic-beta"
 # https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _MODES = {"auto": "auto", "none": "none", "any": "required"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way of loading tools.
+
+    `by_reference`: loads name what `tools` declares. `message`: they stand in a system message behind the results, and
+    not in a result. `search`: the kind of the provider's own search. `fixed`: requests may not change their tools.
+    """
+
+    by_reference: bool = True
+    message: bool = False
+    search: str = ""
+    fixed: bool = False
+
+
+_FORMS: Mapping[str | None, _Form] = {
+    None: _Form(),
+    "tool_reference": _Form(),
+    "tool_reference:fixed": _Form(fixed=True),  # a model or a platform that takes no tool changes
+    "tool_addition": _Form(by_reference=False, message=True),
+    "tool_addition:reference": _Form(message=True),  # a platform that takes changes by reference only
+    "hosted_search": _Form(search="bm25"),
+    "hosted_search:regex": _Form(search="regex"),  # a platform that has no other
+}
+
+
+def _kind(load_point: str | None, variant: str) -> str | None:
+    """The key of a form; a variant that is not known is the plain one."""
+    full = f"{load_point}:{variant}"
+    return full if full in _FORMS else load_point
 
 
 class AnthropicMessages:
@@ -39,17 +73,19 @@ class AnthropicMessages:
         written="cache_creation_input_tokens",
         input_is_total=False,
     )
-    renders = frozenset({"tool_reference"})
+    renders = frozenset({"tool_reference", "tool_addition", "hosted_search"})
     lists_iterations = True
-    by_reference = True
     server_keeps_tools = True
 
-    def __init__(self, load_point: str | None = None) -> None:
+    def __init__(self, load_point: str | None = None, variant: str = "") -> None:
         self.load_point = load_point
+        self.form = _FORMS[_kind(load_point, variant)]
+        self.by_reference = self.form.by_reference
 
-    def at(self, load_point: str | None) -> AnthropicMessages:
+    def at(self, load_point: str | None, variant: str = "") -> AnthropicMessages:
         known = load_point if load_point in self.renders else None
-        return self if known == self.load_point else AnthropicMessages(known)
+        same = known == self.load_point and self.form is _FORMS.get(_kind(known, variant))
+        return self if same else type(self)(known, variant)
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
@@ -101,7 +137,8 @@ class AnthropicMessages:
         return as_list(body.get("tools"))
 
     def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
-        return {**body, "tools": list(tools)}
+        held = not self.by_reference and len(tools) > 0
+        return {**body, "tools": changes.with_placeholder(tools) if held else list(tools)}
 
     def tool(self, wire: Json) -> Tool | None:
         name = wire.get("name")
@@ -131,6 +168,8 @@ class AnthropicMessages:
         return {**wire, "cache_control": marker}
 
     def loader(self, name: str, description: str, schema: Json) -> Json:
+        if self.form.search:
+            return search.tool(self.form.search)
         return {"name": name, "description": description, "input_schema": schema}
 
     # -- tool choice ---------------------------------------------------------------------------------------------
@@ -146,7 +185,9 @@ class AnthropicMessages:
     def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
         return body
 
-    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+    def last_round(
+        self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
+    ) -> Json:
         own = [name for name in callable_names if name != loader]
         if choice.mode == "named" and loader not in choice.names:
             return body
@@ -158,7 +199,8 @@ class AnthropicMessages:
         if "tools" not in body:
             return body  # a thread's tools are at the server
         # This API has no list of allowed tools: the loader has to leave for this one request.
-        return {**body, "tools": [tool for tool in self.tools(body) if tool.get("name") != loader]}
+        kept = {**body, "tools": [tool for tool in self.tools(body) if tool.get("name") != loader]}
+        return kept if self.by_reference else changes.with_residents(kept, own)
 
     def structured(self, body: Json) -> bool:
         config = as_object(body.get("output_config")) or {}
@@ -176,7 +218,30 @@ class AnthropicMessages:
         return blocks.view(message)
 
     def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
-        return search.turned_back(message, loader, native=self.load_point is not None)
+        if message.get("role") == "system":
+            return self._changing(message, ours=ours)
+        native = self.load_point is not None
+        made = search.turned_back(message, loader, native=native, keep=bool(self.form.search))
+        return [search.with_references(sent) for sent in made] if ours and self._refers else made
+
+    @property
+    def _refers(self) -> bool:
+        """Whether a load is a reference in the result."""
+        return self.load_point is not None and not self.form.message
+
+    def _changing(self, message: Json, *, ours: bool) -> list[Json]:
+        """A system message as this form takes it: what we changed is ours to say again, the caller's is his."""
+        if self.form.fixed or (ours and (self.load_point is None or not self.form.message)):
+            return changes.without(message)
+        return changes.by_name(message) if ours and self.by_reference else [message]
+
+    def changes(self, added: Sequence[Json], removed: Sequence[str], *, by_value: bool) -> list[Json]:
+        """The message that loads these definitions and takes back these tools; none where the form has no changes."""
+        if self.load_point is None or self.form.fixed:
+            return []
+        names = [name for tool in added if (name := self.tool_name(tool))]
+        adds = changes.added(added) if by_value else changes.referenced(names)
+        return changes.message([*changes.referenced(removed, changes.REMOVAL), *adds])
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
         if not turn or turn[-1].get("role") == "assistant":
@@ -184,13 +249,17 @@ class AnthropicMessages:
         return list(turn[:-1]), tuple(objects(turn[-1].get("content")))
 
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
+        if self.form.message:
+            return [message, *self.changes(outcome.tools, (), by_value=not self.by_reference)]
         return [blocks.answered(message, call_id, outcome.names)]
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
         return [blocks.with_last_thinking(message) for message in turn]
 
     def settled(self, body: Json) -> Json:
-        return body
+        if self.form.search:
+            return search.without_unpaired(body)
+        return body if self.by_reference else changes.nameable(body)
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return any(map(blocks.has_thinking, messages))
@@ -246,12 +315,23 @@ class AnthropicMessages:
         block: Json = {"type": "tool_result", "tool_use_id": call.id}
         if outcome.failed:
             return [{**block, "content": outcome.text, "is_error": True}]
-        if outcome.names and self.load_point is not None:
+        if outcome.names and self._refers:
             return [{**block, "content": [blocks.reference(name) for name in outcome.names]}]
-        return [{**block, "content": outcome.text}]
+        loads = self.changes(outcome.tools, (), by_value=not self.by_reference) if self.form.message else []
+        return [{**block, "content": outcome.text}, *loads]
 
     def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
-        return [*self._joined(results, following[0] if following else None), *following[1:]]
+        answers = [result for result in results if result.get("role") != "system"]
+        if self._refers:
+            answers = [search.as_references(result) for result in answers]
+        ours = [result for result in results if result.get("role") == "system"]
+        loads = [block for one in ours for sent in self._changing(one, ours=True) for block in objects(sent["content"])]
+        # A system message may not stand before a user message: ours comes behind all of the caller's.
+        return [
+            *self._joined(answers, following[0] if following else None),
+            *following[1:],
+            *changes.message(loads),
+        ]
 
     def _joined(self, results: Sequence[Json], message: Json | None) -> list[Json]:
         if not results:

@@ -1,7 +1,7 @@
-"""The Chat Completions API as a dialect: no native load point, schemas arrive by the resent tool list.
+"""The Chat Completions API as a dialect: it has no native load point, but services that speak it have three.
 
 Wire facts: https://platform.openai.com/docs/api-reference/chat and the types of the openai package
-(`openai/types/chat`), read at 3.57.0.
+(`openai/types/chat`), read at 3.57.0; `_openai_chat_messages.py` and `_gateway_search.py` for the load points.
 """
 
 from __future__ import annotations
@@ -10,28 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from loadpoint._dialect import (
-    CallView,
-    Choice,
-    Decider,
-    Held,
-    Outcome,
-    ReplyView,
-    ResultView,
-    Shown,
-    StreamMerger,
-    View,
-)
+from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
 from loadpoint._json import Json, as_list, as_object, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
+from . import _gateway_search as gateway_
+from . import _openai_chat_messages as messages_
 from ._openai_chat_stream import ChatMerger, seam
-from ._openai_results import as_failure, is_failure
+from ._openai_results import as_failure
 
 _OPERATIONS = {"/chat/completions": "create"}
 _CUT = frozenset({"length", "content_filter"})
 _DEMANDS = ("required",)
+_SYSTEM, _REFERENCE, _GATEWAY = "system_tools", "tool_reference", "gateway_search"
 
 
 class OpenAIChat:
@@ -45,14 +37,19 @@ class OpenAIChat:
         written="prompt_tokens_details.cache_write_tokens",
         input_is_total=True,
     )
-    renders = frozenset[str]()
+    renders = frozenset({_SYSTEM, _REFERENCE, _GATEWAY})
     lists_iterations = False
-    load_point: str | None = None
-    by_reference = True
     server_keeps_tools = False
 
-    def at(self, load_point: str | None) -> OpenAIChat:
-        return self
+    def __init__(self, load_point: str | None = None, variant: str = "") -> None:
+        self.load_point = load_point
+        self.by_reference = load_point != _SYSTEM
+        self.gateway = variant or "orq"  # the only one that searches in this API
+
+    def at(self, load_point: str | None, variant: str = "") -> OpenAIChat:
+        known = load_point if load_point in self.renders else None
+        same = known == self.load_point and variant in ("", self.gateway)
+        return self if same else OpenAIChat(known, variant)
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
@@ -64,6 +61,8 @@ class OpenAIChat:
             return "n > 1: several choices cannot share one search"
         if body.get("functions"):
             return "legacy `functions` are passed through"
+        if any(gateway_.name_of(tool) for tool in objects(body.get("tools"))):
+            return "the request brings the gateway's own tool search"
         if not isinstance(body.get("messages"), list) or len(self.messages(body)) != len(as_list(body["messages"])):
             return "the messages are not a list of JSON objects"
         return None
@@ -117,21 +116,16 @@ class OpenAIChat:
         )
 
     def tool_name(self, wire: Json) -> str | None:
-        inner = as_object(wire.get("function")) or as_object(wire.get("custom")) or {}
-        name = inner.get("name")
-        return name if isinstance(name, str) and name else None
+        return messages_.tool_name(wire) or gateway_.name_of(wire)
 
     def marked(self, wire: Json) -> bool:
         function = as_object(wire.get("function")) or {}
         return wire.get("defer_loading") is True or function.get("defer_loading") is True
 
     def definition(self, wire: Json, *, deferred: bool) -> Json:
-        # Chat Completions knows neither field: deferral marks are ours to read, and never sent.
-        out = {key: value for key, value in wire.items() if key not in ("defer_loading", "cache_control")}
-        function = as_object(wire.get("function"))
-        if function is not None and ("defer_loading" in function or "cache_control" in function):
-            out["function"] = {k: v for k, v in function.items() if k not in ("defer_loading", "cache_control")}
-        return out
+        # The API as OpenAI has it knows neither mark: they are ours to read, and sent only where a form needs one.
+        out = messages_.unmarked(wire)
+        return gateway_.deferred(out) if deferred and self.load_point in (_REFERENCE, _GATEWAY) else out
 
     def marker(self, wire: Json) -> Json | None:
         function = as_object(wire.get("function")) or {}
@@ -141,6 +135,8 @@ class OpenAIChat:
         return {**wire, "cache_control": marker}
 
     def loader(self, name: str, description: str, schema: Json) -> Json:
+        if self.load_point == _GATEWAY:
+            return gateway_.entry(self.gateway)
         return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
     # -- tool choice ---------------------------------------------------------------------------------------------
@@ -163,7 +159,8 @@ class OpenAIChat:
         chosen = as_object(body.get("tool_choice")) or {}
         allowed = as_object(chosen.get("allowed_tools")) or {}
         given = {self.tool_name(tool): tool for tool in objects(allowed.get("tools"))}
-        tools = [given.get(name) or named for name, named in self._named(body, names)]
+        sent = [name for name in names if name not in gateway_.ENTRIES.values()]  # an entry is no function to name
+        tools = [given.get(name) or named for name, named in self._named(body, sent)]
         return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": {**allowed, "tools": tools}}}
 
     def _named(self, body: Json, names: Sequence[str]) -> list[tuple[str, Json]]:
@@ -172,7 +169,9 @@ class OpenAIChat:
         kinds = [(name, "custom" if name in custom else "function") for name in names]
         return [(name, {"type": kind, kind: {"name": name}}) for name, kind in kinds]
 
-    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+    def last_round(
+        self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
+    ) -> Json:
         own = [name for name in callable_names if name != loader]
         if choice.mode == "named" and loader not in choice.names:
             return body
@@ -180,6 +179,8 @@ class OpenAIChat:
             own = [name for name in own if name in choice.names]
         if not choice.required or not own:
             return {**body, "tool_choice": "none"}
+        if "allowed" in refused:  # the loader has to leave for this one request
+            return messages_.without_tool(body, loader)
         allowed = {"mode": "required", "tools": [named for _, named in self._named(body, own)]}
         return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": allowed}}
 
@@ -199,29 +200,34 @@ class OpenAIChat:
     # -- messages ------------------------------------------------------------------------------------------------
 
     def view(self, message: Json) -> View:
-        role = message.get("role")
-        text = _text(message.get("content"))
-        if role == "tool":
-            result = ResultView(str(message.get("tool_call_id") or ""), text, failed=is_failure(text))
-            return View("tool", results=(result,))
-        if role == "assistant":
-            return View("assistant", text, _calls(message))
-        return View("system" if role in ("system", "developer") else "user", text)
+        return messages_.view(message)
 
     def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
-        return [message]
+        # What we have brought, our loader's answer tells as well; what others have is evidence, until it is `settled`.
+        left = ours and self.load_point != _SYSTEM and messages_.brings_tools(message)
+        return [] if left else [message]
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
         return list(turn), ()
 
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
-        return [message]  # results are text here: what the application wrote is already what is sent
+        if self.load_point == _REFERENCE and outcome.names:
+            return [messages_.referring(message, outcome.names)]
+        if self.load_point == _SYSTEM and outcome.tools:
+            return [messages_.told(message), messages_.bringing(outcome.tools)]
+        return [messages_.told(message)]
+
+    def changes(self, added: Sequence[Json], removed: Sequence[str], *, by_value: bool) -> list[Json]:
+        # There is no message that takes a tool back.
+        return [messages_.bringing(added)] if self.load_point == _SYSTEM and added else []
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
         return list(turn)
 
     def settled(self, body: Json) -> Json:
-        return body
+        if self.load_point == _SYSTEM:
+            return messages_.brought_alone(body)
+        return messages_.settled(body, refers=self.load_point == _REFERENCE)
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return False
@@ -236,14 +242,7 @@ class OpenAIChat:
         return body
 
     def bare(self, message: Json) -> Json:
-        if "cache_control" not in message and not isinstance(message.get("content"), list):
-            return message
-        out = {key: value for key, value in message.items() if key != "cache_control"}
-        if isinstance(out.get("content"), list):
-            out["content"] = [_without_marker(part) for part in out["content"]]
-            if len(out["content"]) == 1 and set(as_object(out["content"][0]) or ()) == {"type", "text"}:
-                out["content"] = out["content"][0]["text"]  # the same prompt, as a marker in it makes people write it
-        return out
+        return messages_.bare(message)
 
     def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
         return tuple(turn)
@@ -252,21 +251,10 @@ class OpenAIChat:
         return body  # searches are never shown in this API
 
     def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
-        out: list[Json] = []
-        for message in messages:
-            if message.get("role") == "tool" and message.get("tool_call_id") in call_ids:
-                continue
-            calls = objects(message.get("tool_calls"))
-            kept = [call for call in calls if call.get("id") not in call_ids]
-            if len(kept) == len(calls):
-                out.append(message)
-            elif kept or _text(message.get("content")):
-                rest = {key: value for key, value in message.items() if key != "tool_calls"}
-                out.append({**rest, "tool_calls": kept} if kept else rest)
-        return out
+        return messages_.without_calls(messages, call_ids)
 
     def call(self, wire: Json) -> CallView | None:
-        found = _calls({"tool_calls": [wire]})
+        found = messages_.calls_of({"tool_calls": [wire]})
         return found[0] if found[0].name else None
 
     # -- replies -------------------------------------------------------------------------------------------------
@@ -278,7 +266,9 @@ class OpenAIChat:
         if choice is None or message is None:
             return None
         cut = choice.get("finish_reason") in _CUT or bool(message.get("refusal"))
-        return ReplyView(str(reply.get("id") or ""), _text(message.get("content")), _calls(message), cut)
+        return ReplyView(
+            str(reply.get("id") or ""), messages_.text_of(message.get("content")), messages_.calls_of(message), cut
+        )
 
     def assistant(self, reply: Json, cut: Collection[int]) -> list[Json]:
         message: Json = reply["choices"][0]["message"]
@@ -291,7 +281,7 @@ class OpenAIChat:
             out[key] = value if audio is None else {"id": audio.get("id")}
         calls = [call for at, call in enumerate(objects(message.get("tool_calls"))) if at not in cut]
         if calls:
-            out["tool_calls"] = [_with_arguments({k: v for k, v in c.items() if k != "index"}) for c in calls]
+            out["tool_calls"] = [messages_.with_arguments({k: v for k, v in c.items() if k != "index"}) for c in calls]
         elif out["content"] is None:
             out["content"] = ""
         return [out]
@@ -301,10 +291,12 @@ class OpenAIChat:
 
     def result(self, call: CallView, outcome: Outcome) -> list[Json]:
         text = as_failure(outcome.text) if outcome.failed else outcome.text
-        return [{"role": "tool", "tool_call_id": call.id, "content": text}]
+        answer: Json = {"role": "tool", "tool_call_id": call.id, "content": text}
+        return [answer] if outcome.failed else self.answered(answer, call.id, outcome)
 
     def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
-        return [*results, *following]
+        sent = [one for message in results for one in self.incoming(message, loader="", ours=True)]
+        return messages_.joined(sent, following)
 
     def merge(
         self,
@@ -321,11 +313,11 @@ class OpenAIChat:
         message: Json = {k: v for k, v in choice["message"].items() if k != "tool_calls"}
         visible = rounds[-1:] if last_text else rounds
         text = ""
-        for said in (_text(reply["choices"][0]["message"].get("content")) for reply in visible):
+        for said in (messages_.text_of(reply["choices"][0]["message"].get("content")) for reply in visible):
             text += seam(text, said) + said
         message["content"] = text or message.get("content")
         made = objects(choice["message"].get("tool_calls"))
-        calls = [_with_arguments(call) for at, call in enumerate(made) if at not in hidden[-1]]
+        calls = [messages_.with_arguments(call) for at, call in enumerate(made) if at not in hidden[-1]]
         if calls:
             message["tool_calls"] = calls
         elif any(hidden) and message["content"] is None and not message.get("refusal"):
@@ -342,33 +334,3 @@ class OpenAIChat:
 
     def headers(self, caller: Mapping[str, str], betas: Sequence[str]) -> Mapping[str, str | None]:
         return {}
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text") or "") for part in objects(content))
-
-
-def _calls(message: Json) -> tuple[CallView, ...]:
-    calls: list[CallView] = []
-    for wire in objects(message.get("tool_calls")):
-        inner = as_object(wire.get("function")) or as_object(wire.get("custom")) or {}
-        arguments = inner.get("arguments", inner.get("input"))
-        calls.append(CallView(str(wire.get("id") or ""), str(inner.get("name") or ""), str(arguments or "")))
-    return tuple(calls)
-
-
-def _with_arguments(call: Json) -> Json:
-    """A call with an empty object where its server wrote no arguments: not every server takes nothing back."""
-    function = as_object(call.get("function"))
-    if function is None or str(function.get("arguments") or "").strip():
-        return call
-    return {**call, "function": {**function, "arguments": "{}"}}
-
-
-def _without_marker(part: Any) -> Any:
-    wire = as_object(part)
-    if wire is None or "cache_control" not in wire:
-        return part
-    return {key: value for key, value in wire.items() if key != "cache_control"}

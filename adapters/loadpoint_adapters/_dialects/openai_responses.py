@@ -1,12 +1,14 @@
 """The Responses API as a dialect: loaded schemas stand by value in the items of the input.
 
 Wire facts: https://developers.openai.com/api/docs/guides/tools-tool-search and the types of the openai package
-(`openai/types/responses`), read at 3.57.0. Two load points: the model's own search, answered by us (`tool_search`), and
-items that declare tools from their place on (`additional_tools`), which come behind the answer of an ordinary loader.
+(`openai/types/responses`), read at 3.57.0. Three load points: the model's own search, answered by us (`tool_search`);
+items that declare tools from their place on (`additional_tools`), which come behind the answer of an ordinary loader;
+and the provider's own search over what is declared (`hosted_search`), which happens within one reply.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -17,14 +19,19 @@ from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
 from . import _openai_responses_items as items
+from . import _openai_responses_placing as placing
+from . import _openai_responses_shown as shown_
 from . import _openai_responses_tools as tools_
+from ._openai_responses_groups import grouped
 from ._openai_responses_stream import ResponsesMerger
 from ._openai_results import as_failure
 
 _OPERATIONS = {"/responses": "create", "/responses/input_tokens": "count", "/responses/compact": "batch"}
+_KEEPS = re.compile(r"/conversations(/[^/]+/items)?$")
+"""Where items are stored without a model: ours have to leave them, too."""
 _CUT = frozenset({"incomplete", "failed", "cancelled"})
 _DEMANDS = ("required",)
-_SEARCH, _ADDED = "tool_search", "additional_tools"
+_SEARCH, _ADDED, _HOSTED = "tool_search", "additional_tools", "hosted_search"
 
 
 class OpenAIResponses:
@@ -38,30 +45,38 @@ class OpenAIResponses:
         written="input_tokens_details.cache_write_tokens",
         input_is_total=True,
     )
-    renders = frozenset({_SEARCH, _ADDED})
+    renders = frozenset({_SEARCH, _ADDED, _HOSTED})
     lists_iterations = False
-    by_reference = False
     server_keeps_tools = False
 
     def __init__(self, load_point: str | None = None) -> None:
         self.load_point = load_point
+        self.by_reference = load_point == _HOSTED
+        self.searches = load_point in (_SEARCH, _HOSTED)
+        """Whether the requests of this variant may hold the items of a search."""
 
-    def at(self, load_point: str | None) -> OpenAIResponses:
+    def at(self, load_point: str | None, variant: str = "") -> OpenAIResponses:
         known = load_point if load_point in self.renders else None
         return self if known == self.load_point else OpenAIResponses(known)
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
         if method.upper() != "POST":
             return None
-        return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
+        plain = path.partition("?")[0]
+        if _KEEPS.search(plain):
+            return "batch"
+        return next((kind for end, kind in _OPERATIONS.items() if plain.endswith(end)), None)
 
     def obstacle(self, body: Json) -> str | None:
-        if any(tool.get("type") == "tool_search" for tool in objects(body.get("tools"))):
+        given = objects(body.get("tools"))
+        if any(tool.get("type") == "tool_search" for tool in given):
             return "the request brings the provider's own tool search"
+        if any(map(tools_.is_automatic, given)):
+            return f"a namespace of the request begins with {tools_.AUTOMATIC}, as those do that are made here"
         if body.get("background") is True:
             return "a response in the background is not there to be answered"
-        given = body.get("input")
-        if not isinstance(given, str) and len(self.messages(body)) != len(as_list(given)):
+        said = as_list(body.get("input"))
+        if len(objects(said)) != len(said):
             return "an item is not a JSON object"
         return None
 
@@ -84,7 +99,9 @@ class OpenAIResponses:
 
     def messages(self, body: Json) -> list[Json]:
         given = body.get("input")
-        return [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+        if isinstance(given, str):
+            return [{"role": "user", "content": given}]
+        return objects(given) if self.held(body) is not None else placing.paired(objects(given))
 
     def with_messages(self, body: Json, messages: Sequence[Json]) -> Json:
         return {**body, "input": list(messages)}
@@ -112,7 +129,16 @@ class OpenAIResponses:
         return tools_.expanded(body.get("tools"))
 
     def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
-        return {**body, "tools": tools_.regrouped(tools)}
+        if self.load_point != _HOSTED:
+            # A deferred entry needs a search beside it.
+            sent = [tool for tool in tools if self.searches or not tools_.marked(tool)]
+            return {**body, "tools": tools_.regrouped(sent)}
+        if not any(tools_.marked(wire) for wire in tools):  # refused then: "requires at least one deferred tool"
+            return {
+                **body,
+                "tools": tools_.regrouped([tool for tool in tools if self.tool_name(tool) != tools_.SEARCH]),
+            }
+        return {**body, "tools": tools_.regrouped(grouped(tools))}
 
     def tool(self, wire: Json) -> Tool | None:
         return tools_.tool(wire)
@@ -133,6 +159,8 @@ class OpenAIResponses:
         return wire
 
     def loader(self, name: str, description: str, schema: Json) -> Json:
+        if self.load_point == _HOSTED:
+            return {"type": "tool_search"}  # the other fields are for searches of the client's
         if self.load_point == _SEARCH:
             # Refused without a description, although the type has it optional (seen in pydantic-ai).
             return {"type": "tool_search", "execution": "client", "description": description, "parameters": schema}
@@ -171,13 +199,16 @@ class OpenAIResponses:
         listed = objects(chosen.get("tools"))
         given = {self._chosen(tool): tool for tool in listed}
         typed = [tool for tool in listed if self.tool_name(tool) is None]
-        tools = [given.get(name) or {"type": "function", "name": name} for name in names]
+        named = [name for name in names if name != tools_.SEARCH]  # no choice can name the search
+        tools = [given.get(name) or {"type": "function", "name": name} for name in named]
         return {**body, "tool_choice": {**chosen, "tools": [*tools, *(tool for tool in typed if tool not in tools)]}}
 
-    def last_round(self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str]) -> Json:
+    def last_round(
+        self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
+    ) -> Json:
         own = [name for name in callable_names if name != loader]
-        if choice.mode == "named" and loader not in choice.names:
-            return body
+        if self.load_point == _HOSTED or (choice.mode == "named" and loader not in choice.names):
+            return body  # the provider searches within the reply: there is no round to leave out
         if choice.required and own and loader == tools_.SEARCH:
             # No choice can name the search: it has to leave for this one request, as it may (the guide's examples).
             return {**body, "tools": [tool for tool in objects(body.get("tools")) if self.tool_name(tool) != loader]}
@@ -205,22 +236,47 @@ class OpenAIResponses:
         return items.view(message)
 
     def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
-        if self.load_point == _SEARCH:
+        if shown_.is_placed(message):
+            return list(shown_.as_sent(message, loader, form=self.load_point, search=self.searches))
+        if shown_.is_ours(message):
+            return list(items.from_names(message, loader, form=self.load_point, search=self.searches))
+        if self.load_point == _HOSTED and ours and message.get("type") == _ADDED:
+            return self._pair(objects(message.get("tools")))  # its tools are declared, too
+        if self.searches:
             return [message]  # what was loaded in the other form is loaded in this one too
         return list(items.turned_back(message, loader, form=self.load_point, ours=ours))
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
-        return list(turn), ()
+        return shown_.unanswered(turn)
 
     def answered(self, message: Json, call_id: str, outcome: Outcome) -> list[Json]:
-        return [message, tools_.additional(outcome.tools)] if outcome.tools else [message]
+        return [message, *self.changes(outcome.tools, (), by_value=True)]
+
+    def changes(self, added: Sequence[Json], removed: Sequence[str], *, by_value: bool) -> list[Json]:
+        """The items that load definitions where they stand, and the words that take tools back; [] without either.
+
+        Items carry definitions by value whatever `by_value` says: this API has none that names tools.
+        There is no item that removes a tool (the guide, read 2026-11-30). A hosted search gets items of a search:
+        whether `additional_tools` may repeat what a namespace declares was not seen.
+        """
+        if self.load_point is None:
+            return []
+        out: list[Json] = []
+        if added:
+            out += self._pair(added) if self.load_point == _HOSTED else [tools_.additional(added)]
+        if removed:
+            out.append(items.farewell(removed))
+        return out
+
+    def _pair(self, wires: Sequence[Json]) -> list[Json]:
+        return list(items.search_pair([self.definition(wire, deferred=False) for wire in wires]))
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
-        return items.without_lone_reasoning(turn)
+        return shown_.whole(turn)
 
     def settled(self, body: Json) -> Json:
         given = self.messages(body)
-        placed = items.with_namespaces(given, body.get("tools"))
+        placed = placing.with_namespaces(given, body.get("tools"))
         return body if placed is given else {**body, "input": list(placed)}
 
     def thought(self, messages: Sequence[Json]) -> bool:
@@ -242,10 +298,10 @@ class OpenAIResponses:
         return tuple(turn)
 
     def turned_back(self, body: Json) -> Json:
-        return body  # searches are not shown in this API yet
+        return shown_.body_without_ours(body)
 
     def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
-        return [item for item in messages if item.get("call_id") is None or item.get("call_id") not in call_ids]
+        return shown_.without_ours(messages, call_ids, groups=True)
 
     def call(self, wire: Json) -> CallView | None:
         return items.call_view(wire)
@@ -300,6 +356,8 @@ class OpenAIResponses:
             if last_text and at < len(rounds) - 1:
                 visible = [item for item in visible if item.get("type") != "message"]
             output += items.shown(visible, body)
+            if at < len(shown):
+                output += shown_.shown_items(reply, at, shown[at], body.get("tools"))
         asked: Json = {key: rounds[0][key] for key in ("previous_response_id", "tool_choice") if key in rounds[0]}
         merged: Json = {**items.echoed(rounds[-1], body), **asked, "output": output}
         return {**merged, "usage": usage} if usage else merged

@@ -23,6 +23,7 @@ from anthropic._types import NOT_GIVEN, NotGiven, Omit
 from loadpoint._json import Json, as_object
 
 from .._framing import Sse
+from .._response import refused
 from ._copies import Copies, Plain
 from ._eventstream import EventStream
 
@@ -177,6 +178,10 @@ class AnthropicCompat:
     def retries(self, value: Any) -> int:
         """Retries of a raw request."""
         return int(getattr(value, "retries_taken", 0))
+
+    def refused(self, error: BaseException) -> tuple[int, str] | None:
+        """Status and body of a status error."""
+        return refused(error, anthropic.APIStatusError)
 
     def process(self, client: Any, **given: Any) -> Any:
         """What the SDK makes of a response."""

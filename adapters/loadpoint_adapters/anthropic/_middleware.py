@@ -18,7 +18,7 @@ from .._response import Rounds, spliced
 from ._compat import AnthropicCompat, client_behind, is_response, rewrapped, without
 
 if TYPE_CHECKING:
-    from loadpoint._adapter import Beginner, Driven
+    from loadpoint._driven import Beginner, Driven
     from loadpoint._json import Json
     from loadpoint._ledger import Ledger
     from loadpoint._policy import Policy
@@ -72,12 +72,19 @@ class _Attempt(Exchange):
             self.running.failed()
             raise
 
-    def is_final(self, result: object) -> bool:
-        """Whether this is no reply to go on with: an error for the SDK to judge, or a value of other middleware."""
-        if is_response(result) and cast(Any, result).http_response.is_success:
-            return False
-        self.running.failed()
-        return True
+    def is_reply(self, result: object) -> bool:
+        """Whether this is a reply to go on with; else an error, or other middleware's value."""
+        return is_response(result) and cast(Any, result).http_response.is_success
+
+    def in_place_of(self, result: object) -> Json | None:
+        """The next body after a result that is no reply and has been read, if it refuses the form of its request."""
+        body: Json | None = None
+        if is_response(result):
+            response = cast(Any, result).http_response
+            body = self.running.rejected(response.status_code, response.text)
+        if body is None:
+            self.running.failed()
+        return body
 
     def handed(self, result: Any, response: Any) -> Any:
         """The SDK's response object around what the rounds amount to."""
@@ -101,7 +108,11 @@ class _Attempt(Exchange):
         send = self.sibling(result, own)
 
         def later(body: Json) -> Any:
-            return self.received(send(body))
+            while True:
+                try:
+                    return self.received(send(body))
+                except BaseException as error:  # noqa: BLE001 - raised again, unless it refuses our form
+                    body = self.instead(error)
 
         return self.handed(result, spliced(rounds, later, asynchronous=False))
 
@@ -111,7 +122,11 @@ class _Attempt(Exchange):
         send = self.sibling(result, own)
 
         async def later(body: Json) -> Any:
-            return self.received(await send(body))
+            while True:
+                try:
+                    return self.received(await send(body))
+                except BaseException as error:  # noqa: BLE001 - raised again, unless it refuses our form
+                    body = self.instead(error)
 
         return self.handed(result, spliced(rounds, later, asynchronous=True))
 
@@ -139,8 +154,13 @@ class _Middleware(anthropic.Middleware):
         while body is not None:
             with attempt.paying():
                 result = call_next(attempt.asked(attempt.next(body)))
-            if attempt.is_final(result):
-                return result
+            if not attempt.is_reply(result):
+                if is_response(result):
+                    cast(Any, result).http_response.read()
+                body = attempt.in_place_of(result)
+                if body is None:
+                    return result
+                continue
             if rounds is not None:
                 return attempt.streamed(result, rounds, self)
             read, body = attempt.feed(attempt.received(result))
@@ -163,8 +183,13 @@ class _Middleware(anthropic.Middleware):
         while body is not None:
             with attempt.paying():
                 result = await call_next(attempt.asked(attempt.next(body)))
-            if attempt.is_final(result):
-                return result
+            if not attempt.is_reply(result):
+                if is_response(result):
+                    await cast(Any, result).http_response.aread()
+                body = attempt.in_place_of(result)
+                if body is None:
+                    return result
+                continue
             if rounds is not None:
                 return attempt.streamed_async(result, rounds, self)
             read, body = attempt.feed(attempt.received(result))

@@ -20,6 +20,7 @@ from loadpoint._json import Json, as_list
 
 from .._framing import Sse
 from .._plain import plain
+from .._response import refused
 
 if TYPE_CHECKING:
     from loadpoint._dialect import Dialect
@@ -148,6 +149,10 @@ class OpenAICompat:
     def retries(self, value: Any) -> int:
         """Retries of a raw request."""
         return int(getattr(value, "retries_taken", 0))
+
+    def refused(self, error: BaseException) -> tuple[int, str] | None:
+        """Status and body of a status error."""
+        return refused(error, openai.APIStatusError)
 
     def process(self, client: Any, **given: Any) -> Any:
         """What the SDK makes of a response."""

@@ -30,6 +30,10 @@ class State:
     """The names loaded so far; a source only where the server holds the conversation and no transcript is sent."""
     tolerant: bool = False
     """Whether the provider was asked to drop thinking that no longer fits; asked once, it is asked always."""
+    gone: tuple[str, ...] = ()
+    """The tools of which the model has been told that they are gone."""
+    pushed: int = 0
+    """How many pushes of the toolbox this conversation has seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class _Case:
     evidence: bool
     marked: bool
     refused: Collection[str]
+    unnamed: Collection[str]
     renders: Collection[str] | None
 
     @property
@@ -73,6 +74,7 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
     pinned: str | None,
     evidence: bool,
     refused: Collection[str] = (),
+    unnamed: Collection[str] = (),
     pinned_load_point: str | None = None,
     marked: bool = False,
     resident_count: int = 0,
@@ -83,15 +85,16 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
 
     `pinned` / `pinned_load_point`: what the record of this conversation says. `evidence`: the transcript shows a load.
     `marked`: the caller marked the tools to defer. `refused`: load points (or "native") that this endpoint has refused
-    for this model. `renders`: the load points that the dialect can write (None: all). `context_tokens`: the rest of the
-    request. `resident_tokens` and `resident_count` are without the loader.
+    for this model. `unnamed`: load points whose tools this request's `tool_choice` could not name. `renders`: the load
+    points that the dialect can write (None: all). `context_tokens`: the rest of the request. `resident_tokens` and
+    `resident_count` are without the loader.
 
     Order: the policy's own strategy; the record; a transcript that shows a load, or the caller's marks, keep deferral;
     a list longer than the provider takes is deferred; the threshold.
     """
     case = _Case(
         policy, capability, cache_rule, deferrable_tokens, resident_tokens, deferrable_count,
-        deferrable_count + resident_count, context_tokens, evidence, marked, refused, renders,
+        deferrable_count + resident_count, context_tokens, evidence, marked, refused, unnamed, renders,
     )  # fmt: skip
     if not deferrable_count and pinned not in DEFERRING and not evidence:
         return case.choice("eager", None, "no tool may be deferred")
@@ -155,7 +158,7 @@ def _by_cost(case: _Case) -> Choice:
         return _deferred(case, f"{case.functions:,} tools are more than the {most} that this endpoint takes")
     point = _point(case)
     strategy = "native" if point is not None else "resend"
-    if strategy not in case.capability.strategies:
+    if point is None and strategy not in case.capability.strategies:
         return case.choice("eager", None, case.capability.reason)
     given = case.policy.threshold_tokens
     least = threshold(strategy, case.rule, case.context) if given is None else given
@@ -164,9 +167,10 @@ def _by_cost(case: _Case) -> Choice:
         return case.choice("eager", None, reason)
     if case.tokens < least or (given is None and case.would_send >= case.tokens + case.residents):
         return _all_sent(case, strategy, least)
-    if point is not None:
-        return case.choice("native", point, case.capability.reason, least)
-    return case.choice("resend", None, _no_native(case), least)
+    if point is None:
+        return case.choice("resend", None, _no_native(case), least)
+    asked = f"the policy asks for {point.name}" if point.hosted or point.by_choice else case.capability.reason
+    return case.choice("native", point, asked, least)
 
 
 def _all_sent(case: _Case, strategy: str, least: int) -> Choice:
@@ -179,6 +183,8 @@ def _no_native(case: _Case) -> str:
     """Why there is no native form to take."""
     if case.refused and case.capability.points:
         return f"this endpoint has refused {', '.join(sorted(case.refused))}"
+    if case.unnamed and case.capability.points:
+        return f"the request's tool_choice cannot name tools that {', '.join(sorted(case.unnamed))} loads"
     if case.capability.native:
         return "the native forms of this model are not available here"
     return case.capability.reason
@@ -189,9 +195,9 @@ def _point(
 ) -> LoadPoint | None:
     """The load point to use, None if there is none.
 
-    `prefer` is taken if it still can be. `elsewhere` allows, where this endpoint is known to take nothing, what the
-    model takes on its provider's own. `any_form` allows a form that is otherwise taken by choice only; a policy that
-    asks for hosted search makes that choice.
+    `prefer` is taken if it still can be, else the one that the policy prefers. `elsewhere` allows, where this endpoint
+    is known to take nothing, what the model takes on its provider's own. `any_form` allows a form of ours that is
+    otherwise taken by choice only; hosted search is taken where the policy asks for it.
     """
     if "native" in case.refused:
         return None
@@ -200,13 +206,15 @@ def _point(
     usable = [
         point
         for point in known
-        if point.name not in case.refused and (case.renders is None or point.name in case.renders)
+        if point.name not in {*case.refused, *case.unnamed}
+        and (case.renders is None or point.name in case.renders)
+        and not (point.declare == "all" and case.count > (case.capability.limits.deferred or case.count))
     ]
-    for point in usable:
-        if point.name == prefer:
-            return point
+    for wanted in (prefer, case.policy.load_point):
+        for point in usable:
+            if point.name == wanted:
+                return point
     hosted = case.policy.search == "hosted"
-    usable.sort(key=lambda point: point.by_choice != hosted)
-    if usable and (any_form or hosted or not usable[0].by_choice):
-        return usable[0]
-    return None
+    fitting = [point for point in usable if point.hosted and hosted]
+    fitting += [point for point in usable if not point.hosted and (any_form or not point.by_choice)]
+    return fitting[0] if fitting else None

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from .._capability import capability
 from .._json import Json
 from .._policy import Policy
 from ._canned import arguments_for
 from ._drive import DIALECTS, ECHOES, Chat, Driver, driver_of
-from ._plan import LOADS, SESSIONS, Look, Need, Plan, PlannedTurn, Target, plan, targets
+from ._forms import MODELS, PLACES, STRATEGIES, Place, Way, forms, known_forms, ways
+from ._generate import generated
+from ._page import page
+from ._plan import FIRST, LOADS, SESSIONS, Look, Need, Plan, PlannedTurn, Target, plan, targets
 from ._player import Player
-from ._run import Case, Played, play
+from ._result import Bench, Entry
+from ._run import Case, Played, Stage, play, rare_collections
 from ._toolset import BenchTool, ToolFileError, ToolSet, distribution, embedded, from_files
-from .measure import RULE, Counter, Measured, measure, usd
+from .measure import RULE, Counter, Measured, measure
 
 __all__ = [
     "DIALECTS",
     "ECHOES",
+    "FIRST",
     "LOADS",
+    "MODELS",
+    "PLACES",
     "SESSIONS",
     "Bench",
     "BenchTool",
@@ -32,6 +39,8 @@ __all__ = [
     "Look",
     "Measured",
     "Need",
+    "Options",
+    "Place",
     "Plan",
     "PlannedTurn",
     "Played",
@@ -40,22 +49,28 @@ __all__ = [
     "Target",
     "ToolFileError",
     "ToolSet",
+    "Way",
     "arguments_for",
     "distribution",
     "driver_of",
     "embedded",
+    "forms",
     "from_files",
+    "generated",
+    "growing",
+    "known_forms",
     "measure",
+    "measured",
+    "page",
     "plan",
     "play",
     "run",
     "targets",
     "tools",
+    "ways",
 ]
 
-_STRATEGIES = ("eager", "native", "resend", "auto")
-MODELS = {"openai.chat": "gpt-5.4", "anthropic.messages": "claude-sonnet-5"}
-"""The models named in the requests, unless others are asked for."""
+_GROWING = (50, 100, 200, 500, 1_000, 2_000, 5_000)
 
 Progress = Callable[[str, int, int], None]
 """Told what is measured now, how many sessions are done, and how many there are."""
@@ -70,159 +85,92 @@ def tools(dialect: str = "openai.chat") -> list[Json]:
     return [driver.wire(tool) for tool in embedded().tools]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One measured session. `size` is the number of registered tools, `marked` says whether the program set cache
-    markers (where the API has them), `problems` what went wrong in it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to measure. Empty means all, or the default.
+
+    `tools`: files of MCP `tools/list` answers; `generate`: so many tools, those beyond the embedded ones invented.
+    `sizes`: numbers of registered tools (default: all of them once). `forms`: load points. `session`: short, long,
+    both, or first (one request). `loads`: how many tools a session loads, up to 6. `models`: model by dialect.
     """
 
-    case: Case
-    size: int
-    measured: Measured
-    load_point: str | None
-    taken: str
-    problems: tuple[str, ...]
-    searches: int = 0
+    tools: Sequence[str | Path] = ()
+    generate: int = 0
+    sizes: Sequence[int] = ()
+    strategies: Sequence[str] = ()
+    forms: Sequence[str] = ()
+    dialects: Sequence[str] = ()
+    session: str = "both"
+    loads: int = 2
+    catalog_tokens: int | None = None
+    models: dict[str, str] = field(default_factory=dict[str, str])
+
+    def checked(self) -> Options:
+        """The same. Raises `ValueError` naming an option that cannot be used, and what can."""
+        _allowed("session", [self.session], (*SESSIONS, FIRST, "both"))
+        _allowed("strategy", self.strategies, STRATEGIES)
+        _allowed("dialect", self.dialects, DIALECTS)
+        if self.forms:
+            _allowed("form", self.forms, known_forms())
+        if self.tools and self.generate:
+            raise ValueError("generate: tools are read from files already; allowed: one of the two")
+        return self
 
     @property
-    def strategy(self) -> str:
-        """The strategy that was asked for."""
-        return self.case.policy.strategy if self.case.policy is not None else "eager"
-
-    @property
-    def session(self) -> str:
-        """The session's name; one without cache markers is told apart."""
-        return self.case.plan.name if self.case.marked else f"{self.case.plan.name}-unmarked"
-
-    @property
-    def cost(self) -> float | None:
-        """List price of the session in USD; None if the data has no price of the model."""
-        prices = usd(self.case.model, self.case.dialect)
-        return None if prices is None else self.measured.cost(prices)
-
-    def as_json(self) -> Json:
-        """The entry of `results`."""
-        first, measured = self.measured.first, self.measured
-        return {
-            "dialect": self.case.dialect,
-            "model": self.case.model,
-            "strategy": self.strategy,
-            "load_point": self.load_point,
-            "session": self.session,
-            "first_request": {
-                "tokens": {**first, "total": sum(first.values())},
-                "bytes": measured.first_bytes,
-            },
-            "requests": [row.as_json() for row in measured.rows],
-            "totals": {
-                "breaks": measured.breaks,
-                "cached_tokens": measured.cached,
-                "uncached_tokens": measured.uncached,
-                "rounds": len(measured.rows),
-                "cost": None if self.cost is None else round(self.cost, 6),
-            },
-        }
+    def tool_set(self) -> ToolSet:
+        """The tools. Raises `ToolFileError`."""
+        if self.generate:
+            return generated(self.generate)
+        return from_files(self.tools) if self.tools else embedded()
 
 
-@dataclass(slots=True)
-class Bench:
-    """The outcome of a run. `counter` names how tokens were counted, `notes` what a reader has to know."""
-
-    count: int
-    servers: int
-    counter: str
-    exact: bool
-    entries: list[Entry] = field(default_factory=list[Entry])
-    notes: list[str] = field(default_factory=list[str])
-
-    @property
-    def failures(self) -> list[str]:
-        """What went wrong, one line each; empty for a clean run."""
-        return [
-            f"{entry.case.dialect} {entry.strategy} {entry.session} ({entry.size} tools): {problem}"
-            for entry in self.entries
-            for problem in entry.problems
-        ]
-
-    @property
-    def verdicts(self) -> list[str]:
-        """One line per dialect, session and size: which strategy costs least, and where deferral loses."""
-        return _verdicts(self.entries)
-
-    def as_json(self) -> Json:
-        """The published JSON. Where several sizes were measured each result also has its own `tools`."""
-        several = len({entry.size for entry in self.entries}) > 1
-        results = [
-            {**entry.as_json(), "tools": {"count": entry.size, "servers": _servers(entry)}}
-            if several
-            else entry.as_json()
-            for entry in self.entries
-        ]
-        return {"schema": 1, "tools": {"count": self.count, "servers": self.servers}, "results": results}
+def run(tools: Sequence[str | Path] = (), *, progress: Progress | None = None, **options: Any) -> Bench:
+    """`measured` with `options`, the fields of `Options`, by name."""
+    return measured(Options(tools=tools, **options), progress=progress)
 
 
-def _servers(entry: Entry) -> int:
-    return len({tool.server for tool in entry.case.tools})
+def growing(asked: Options, *, progress: Progress | None = None) -> Bench:
+    """First requests only, with more and more tools: the numbers asked for, else 50 to all tools (1,000 at least)."""
+    most = max(len(asked.tool_set), 1_000)
+    sizes = asked.sizes if len(asked.sizes) > 1 else [*(size for size in _GROWING if size < most), most]
+    return measured(replace(asked, session=FIRST, sizes=sizes), progress=progress)
 
 
-def run(  # noqa: PLR0913 - one parameter per option of the command
-    tools: Sequence[str | Path] = (),
-    *,
-    sizes: Sequence[int] = (),
-    strategies: Sequence[str] = (),
-    dialects: Sequence[str] = (),
-    session: str = "both",
-    loads: int = 2,
-    catalog_tokens: int | None = None,
-    models: dict[str, str] | None = None,
-    progress: Progress | None = None,
-) -> Bench:
-    """Measure every chosen strategy, dialect, session and size. Default: all of them, on the embedded tools.
+def measured(asked: Options, *, progress: Progress | None = None) -> Bench:
+    """Measure every chosen strategy, form, dialect, session and size. Default: all of them, on the embedded tools.
 
-    `tools`: files of MCP `tools/list` answers. `sizes`: numbers of registered tools (default: all of them once).
-    `session`: short, long or both. `loads`: how many tools a session loads, up to 6. `models`: model by dialect.
-    `progress` is kept informed.
-
-    Raises `ToolFileError` for a file that cannot be used, `ValueError` for an option that cannot.
+    `progress` is kept informed. Raises `ToolFileError` for a file that cannot be used, `ValueError` for an option that
+    cannot.
     """
-    sessions = SESSIONS if session == "both" else (session,)
-    _allowed("session", [session], (*SESSIONS, "both"))
-    _allowed("strategy", strategies, _STRATEGIES)
-    _allowed("dialect", dialects, DIALECTS)
-    whole = from_files(tools) if tools else embedded()
+    asked.checked()
+    whole = asked.tool_set
     found = targets(whole)
-    _enough(found, loads, sizes, tools)
-    base = Policy() if catalog_tokens is None else Policy(catalog_tokens=catalog_tokens)
+    _enough(found, asked)
     counter = Counter()
     result = Bench(len(whole), whole.servers, counter.name, counter.exact, notes=[RULE])
-    kept = [target.tool for target in found[:loads]]
-    sets = [whole.sized(size, keep=kept) for size in sizes] or [whole]
-    chosen = models or {}
-    listed = [
-        (case, len(tool_set))
-        for tool_set in sets
-        for dialect in dialects or DIALECTS
-        for name in sessions
-        for case in _cases(dialect, chosen, tool_set, plan(name, found, loads), strategies, base)
-    ]
-    result.notes += _notes(sets, listed, strategies)
-    for done, (case, size) in enumerate(listed):
-        if progress is not None:
-            progress(_label(case, size), done, len(listed))
-        result.entries.append(_entry(case, size, counter))
+    kept = [target.tool for target in found[: asked.loads]]
+    sets = [whole.sized(size, keep=kept) for size in asked.sizes] or [whole]
+    listed = [item for tool_set in sets for item in _cases(asked, tool_set, found)]
+    result.notes += _notes(sets, listed, asked)
+    stage = Stage()
+    with rare_collections():
+        for done, (case, wanted) in enumerate(listed):
+            if progress is not None:
+                progress(_label(case), done, len(listed))
+            result.entries.append(_entry(case, wanted, stage.played(case), counter))
     if progress is not None:
         progress("done", len(listed), len(listed))
     return result
 
 
-def _enough(found: Sequence[Target], loads: int, sizes: Sequence[int], tools: Sequence[str | Path]) -> None:
-    if not 1 <= loads <= max(LOADS):
-        raise ValueError(f"loads: {loads}; allowed: 1 to {max(LOADS)}")
+def _enough(found: Sequence[Target], asked: Options) -> None:
+    if not 1 <= asked.loads <= max(LOADS):
+        raise ValueError(f"loads: {asked.loads}; allowed: 1 to {max(LOADS)}")
     if not found:
-        raise ToolFileError(f"{', '.join(map(str, tools))}: no tool has a description: nothing to search for")
-    least = min(len(found), loads)
-    if any(size < least for size in sizes):
-        raise ValueError(f"sizes: {min(sizes)}; allowed: from {least}, the tools that the session needs")
+        raise ToolFileError(f"{', '.join(map(str, asked.tools))}: no tool has a description: nothing to search for")
+    least = min(len(found), asked.loads)
+    if any(size < least for size in asked.sizes):
+        raise ValueError(f"sizes: {min(asked.sizes)}; allowed: from {least}, the tools that the session needs")
 
 
 def _allowed(option: str, given: Sequence[str], allowed: Sequence[str]) -> None:
@@ -231,70 +179,63 @@ def _allowed(option: str, given: Sequence[str], allowed: Sequence[str]) -> None:
             raise ValueError(f"{option}: {value!r}; allowed: {', '.join(allowed)}")
 
 
-def _cases(
-    dialect: str, models: dict[str, str], tool_set: ToolSet, session: Plan, strategies: Sequence[str], base: Policy
-) -> Iterator[Case]:
-    model = models.get(dialect, MODELS[dialect])
-    able = ("eager", *(name for name in capability(model, dialect=dialect).strategies if name != "eager"), "auto")
-    for strategy in able:
-        if strategies and strategy not in strategies:
-            continue
-        policy = None if strategy == "eager" else base.replace(strategy=strategy)
-        yield Case(dialect=dialect, model=model, policy=policy, tools=tool_set.tools, plan=session)
-        if dialect == "anthropic.messages" and strategy == "auto":
-            yield Case(dialect=dialect, model=model, policy=policy, tools=tool_set.tools, plan=session, marked=False)
+def _cases(asked: Options, tools: ToolSet, found: Sequence[Target]) -> Iterator[tuple[Case, str | None]]:
+    """Every session to play with these tools, and the load point that it is to take."""
+    base = Policy() if asked.catalog_tokens is None else Policy(catalog_tokens=asked.catalog_tokens)
+    for dialect in asked.dialects or DIALECTS:
+        for name in SESSIONS if asked.session == "both" else (asked.session,):
+            session = plan(name, found, asked.loads)
+            for way in ways(
+                dialect, base, model=asked.models.get(dialect), strategies=asked.strategies, only=asked.forms
+            ):
+                if not way.marked and name == "long":
+                    continue  # the same requests as with markers, and none of them cached: the short session says it
+                case = Case(
+                    dialect=dialect,
+                    model=way.place.model,
+                    base_url=way.place.base_url,
+                    policy=way.policy,
+                    tools=tools.tools,
+                    plan=session,
+                    marked=way.marked,
+                    in_body=True,
+                )
+                yield case, way.load_point
 
 
-def _label(case: Case, size: int) -> str:
-    strategy = case.policy.strategy if case.policy is not None else "eager"
-    return f"{case.dialect} {strategy} {case.plan.name}, {size} tools"
+def _label(case: Case) -> str:
+    policy = case.policy
+    how = "eager" if policy is None else policy.load_point or policy.strategy
+    return f"{case.dialect} {how} {case.plan.name}, {len(case.tools):,} tools"
 
 
-def _entry(case: Case, size: int, counter: Counter) -> Entry:
-    played = play(case)
+def _entry(case: Case, wanted: str | None, done: Played, counter: Counter) -> Entry:
+    problems = list(done.problems)
+    if wanted is not None and done.reports and done.load_point != wanted:
+        problems.append(f"asked for {wanted}, took {done.load_point or done.strategy}: {done.reports[-1].reason}")
     return Entry(
         case=case,
-        size=size,
-        measured=measure(case.dialect, case.model, played.sent, counter),
-        load_point=played.load_point,
-        taken=played.strategy,
-        problems=tuple(played.problems),
-        searches=played.searches,
+        size=len(case.tools),
+        measured=measure(case.dialect, case.model, done.sent, counter, base_url=case.base_url),
+        load_point=done.load_point,
+        taken=done.strategy,
+        problems=tuple(problems),
+        searches=done.searches,
     )
 
 
-def _notes(sets: Sequence[ToolSet], listed: Sequence[tuple[Case, int]], strategies: Sequence[str]) -> list[str]:
+def _notes(sets: Sequence[ToolSet], listed: Sequence[tuple[Case, object]], asked: Options) -> list[str]:
     """What a reader has to know about these sessions. Raises `ValueError` if there is none to play."""
     if not listed:
-        raise ValueError(f"strategy: {', '.join(strategies)}; not possible with these dialects and models")
+        given = [
+            f"{name}: {', '.join(chosen)}"
+            for name, chosen in (("strategy", asked.strategies), ("form", asked.forms))
+            if chosen
+        ]
+        raise ValueError(f"{', '.join(given)}; not possible with these dialects and models")
     notes: list[str] = []
     if any(tool_set.copies for tool_set in sets):
         notes.append("sizes beyond the given tools are filled with renamed copies of them")
-    if any(case.dialect == "openai.chat" and size > 128 for case, size in listed):
+    if any(case.dialect == "openai.chat" and len(case.tools) > 128 for case, _ in listed):
         notes.append("openai.chat eager beyond 128 functions is measured although the API refuses it")
     return notes
-
-
-def _beside(one: Entry, other: Entry) -> bool:
-    """Whether two entries measure the same work, so that their costs may be compared."""
-    return (one.case.dialect, one.size, one.case.plan.name) == (other.case.dialect, other.size, other.case.plan.name)
-
-
-def _verdicts(entries: Sequence[Entry]) -> list[str]:
-    """One line per dialect, session and size: which strategy costs least, and where deferral loses."""
-    lines: list[str] = []
-    for first in entries:
-        group = [item for item in entries if _beside(item, first) and item.case.marked]
-        priced = [(cost, item) for item in group if (cost := item.cost) is not None and item.strategy != "auto"]
-        if not group or first is not group[0] or len(priced) < 2:
-            continue
-        cost, best = min(priced, key=lambda pair: pair[0])
-        dearest, worst = max(priced, key=lambda pair: pair[0])
-        line = (
-            f"{first.case.dialect}, {first.case.plan.name}, {first.size:,} tools: {best.strategy} costs least "
-            f"({cost / dearest:.0%} of {worst.strategy})"
-        )
-        eager = next((price for price, item in priced if item.strategy == "eager"), None)
-        losing = [item.strategy for price, item in priced if eager is not None and price > eager]
-        lines.append(line + (f"; dearer than eager: {', '.join(losing)}" if losing else ""))
-    return lines

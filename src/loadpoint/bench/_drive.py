@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .._json import Json, parse_object
+from .._json import Json, as_object, parse_object
 from ._plan import SYSTEM
 from ._toolset import BenchTool
 
@@ -34,8 +34,16 @@ class Chat:
     stream: bool = False
     marked: bool = True
     """Whether the program sets cache markers where the API has them."""
+    in_body: bool = False
+    """Whether the program hands over in `extra_body` what it can: the same bytes, without the SDK's own conversion of
+    every tool and item for every request, which takes longer than all the rest of a run."""
     before_call: Callable[[], None] = lambda: None
     messages: list[Any] = field(default_factory=list[Any])
+
+    def given(self, wire: Callable[[BenchTool], Json]) -> dict[str, Any]:
+        """The tools as arguments of a call of OpenAI's SDK."""
+        tools = [wire(tool) for tool in self.tools]
+        return {"extra_body": {"tools": tools}} if self.in_body else {"tools": tools}
 
 
 class Driver(Protocol):
@@ -51,8 +59,8 @@ class Driver(Protocol):
         """The dialect that is spoken."""
         ...
 
-    def client(self, http_client: Any) -> Any:
-        """A client of the SDK with its real base_url."""
+    def client(self, http_client: Any, base_url: str | None = None) -> Any:
+        """A client of the SDK with its real base_url, or that of another host."""
         ...
 
     def wire(self, tool: BenchTool) -> Json:
@@ -70,10 +78,10 @@ class OpenAIChat:
     sdk: Sdk = "openai"
     dialect = "openai.chat"
 
-    def client(self, http_client: Any) -> Any:
+    def client(self, http_client: Any, base_url: str | None = None) -> Any:
         import openai
 
-        return openai.OpenAI(api_key="sk-bench", http_client=http_client, max_retries=0)
+        return openai.OpenAI(api_key="sk-bench", http_client=http_client, max_retries=0, base_url=base_url)
 
     def say(self, chat: Chat, text: str) -> str:
         if not chat.messages:
@@ -81,7 +89,7 @@ class OpenAIChat:
         chat.messages.append({"role": "user", "content": text})
         while True:
             chat.before_call()
-            reply = self._create(chat, [self.wire(tool) for tool in chat.tools])
+            reply = self._create(chat, chat.given(self.wire))
             chat.messages.append(_echoed(reply, chat.echo, _chat_dict))
             if not reply.tool_calls:
                 return reply.content or ""
@@ -96,11 +104,11 @@ class OpenAIChat:
         return {"type": "function", "function": function}
 
     @staticmethod
-    def _create(chat: Chat, tools: list[Json]) -> Any:
+    def _create(chat: Chat, tools: dict[str, Any]) -> Any:
         completions = chat.client.chat.completions
         if not chat.stream:
-            return completions.create(model=chat.model, messages=chat.messages, tools=tools).choices[0].message
-        with completions.stream(model=chat.model, messages=chat.messages, tools=tools) as stream:
+            return completions.create(model=chat.model, messages=chat.messages, **tools).choices[0].message
+        with completions.stream(model=chat.model, messages=chat.messages, **tools) as stream:
             return _sendable(stream.get_final_completion().choices[0].message)
 
 
@@ -110,10 +118,10 @@ class AnthropicMessages:
     sdk: Sdk = "anthropic"
     dialect = "anthropic.messages"
 
-    def client(self, http_client: Any) -> Any:
+    def client(self, http_client: Any, base_url: str | None = None) -> Any:
         import anthropic
 
-        return anthropic.Anthropic(api_key="sk-ant-bench", http_client=http_client, max_retries=0)
+        return anthropic.Anthropic(api_key="sk-ant-bench", http_client=http_client, max_retries=0, base_url=base_url)
 
     def say(self, chat: Chat, text: str) -> str:
         content: list[Json] = [{"type": "text", "text": text}]
@@ -152,7 +160,54 @@ class AnthropicMessages:
             return stream.get_final_message()
 
 
-DRIVERS: tuple[Driver, ...] = (OpenAIChat(), AnthropicMessages())
+class OpenAIResponses:
+    """`client.responses`; the program keeps the items itself and sends all of them each time."""
+
+    sdk: Sdk = "openai"
+    dialect = "openai.responses"
+
+    def client(self, http_client: Any, base_url: str | None = None) -> Any:
+        import openai
+
+        return openai.OpenAI(api_key="sk-bench", http_client=http_client, max_retries=0, base_url=base_url)
+
+    def say(self, chat: Chat, text: str) -> str:
+        chat.messages.append({"role": "user", "content": text})
+        while True:
+            chat.before_call()
+            reply = self._create(chat, chat.given(self.wire))
+            chat.messages += [_item(item, chat.echo) for item in reply.output]
+            calls = [item for item in reply.output if item.type == "function_call"]
+            if not calls:
+                return str(reply.output_text)
+            for call in calls:
+                result = chat.run(call.name, parse_object(call.arguments) or {})
+                chat.messages.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
+
+    @staticmethod
+    def wire(tool: BenchTool) -> Json:
+        """The tool in this API's form; a function is strict unless it says otherwise, and few schemas are."""
+        return {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "strict": False,
+        }
+
+    @staticmethod
+    def _create(chat: Chat, tools: dict[str, Any]) -> Any:
+        asked: dict[str, Any] = {"model": chat.model, "instructions": SYSTEM, "input": chat.messages, **tools}
+        if chat.in_body:
+            items = list(map(_dumped, chat.messages))
+            asked = {**asked, "input": [], "extra_body": {"input": items, **tools["extra_body"]}}
+        if not chat.stream:
+            return chat.client.responses.create(**asked)
+        with chat.client.responses.create(**asked, stream=True) as events:
+            return [event for event in events if event.type == "response.completed"][-1].response
+
+
+DRIVERS: tuple[Driver, ...] = (OpenAIChat(), AnthropicMessages(), OpenAIResponses())
 DIALECTS = tuple(driver.dialect for driver in DRIVERS)
 
 
@@ -182,6 +237,24 @@ def _sendable(message: Any) -> Any:
     return ChatCompletionMessage.model_validate(plain)
 
 
+def _dumped(item: Any) -> Json:
+    """A JSON object, or an object of the SDK as the SDK sends it."""
+    plain = as_object(item)
+    return dict(item.model_dump(exclude_unset=True, mode="json", by_alias=True)) if plain is None else plain
+
+
+def _item(item: Any, echo: str) -> Any:
+    """An output item of the Responses API as the program keeps it in its history."""
+    if echo == "object":
+        return item
+    if echo == "dict" and item.type == "message":
+        return {"role": "assistant", "content": "".join(part.text for part in item.content)}
+    dumped: Json = item.model_dump(exclude_none=True)
+    if echo == "dict" and item.type == "function_call":
+        return {key: dumped[key] for key in ("type", "call_id", "name", "namespace", "arguments") if key in dumped}
+    return dumped
+
+
 def _message(dumped: Json) -> Json:
     return {"role": dumped["role"], "content": dumped["content"]}
 
@@ -207,4 +280,6 @@ def _messages_dict(reply: Any) -> Json:
             blocks.append({"type": "text", "text": block.text})
         elif block.type == "tool_use":
             blocks.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+        else:  # what the provider itself did has to be sent back
+            blocks.append(block.model_dump(exclude_none=True))
     return {"role": "assistant", "content": blocks}

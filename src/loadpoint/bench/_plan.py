@@ -12,6 +12,8 @@ from ._canned import arguments_for
 from ._toolset import BenchTool, ToolSet
 
 SESSIONS = ("short", "long")
+FIRST = "first"
+"""The session that ends after its first turn, for figures of first requests."""
 LOADS = (2, 6)
 LONG_TURNS = 40
 SYSTEM = "You are a helpful assistant."
@@ -198,13 +200,18 @@ def plan(session: str, found: Sequence[Target], loads: int = 2) -> Plan:
     Raises `ValueError` for an unknown session or where there is nothing to load.
     """
     chosen = list(found[:loads])
+    if session == FIRST:
+        return Plan(FIRST, 0, (_GREETING,))
     if not chosen:
         raise ValueError("no tool has a description: nothing a session could look for")
     if session == "short":
         return _short(chosen)
     if session == "long":
         return _long(chosen)
-    raise ValueError(f"session: {session!r}; allowed: {', '.join(SESSIONS)}")
+    raise ValueError(f"session: {session!r}; allowed: {', '.join((*SESSIONS, FIRST))}")
+
+
+_GREETING = PlannedTurn("hi", answer="Hello! What can I do for you?")
 
 
 def _short(chosen: Sequence[Target]) -> Plan:
@@ -212,7 +219,7 @@ def _short(chosen: Sequence[Target]) -> Plan:
     half = max(len(chosen) // 2, 1)
     first, second = chosen[:half], chosen[half:] or chosen[:half]
     turns = (
-        PlannedTurn("hi", answer="Hello! What can I do for you?"),
+        _GREETING,
         _work(first),
         _work(second),
         PlannedTurn(f"Once more: {first[0].said}", ((first[0].need(long=False),),)),
@@ -239,7 +246,7 @@ def _long(chosen: Sequence[Target]) -> Plan:
     at = next(turns for count, turns in sorted(_LOAD_AT.items()) if count >= len(chosen))
     starts = dict(zip(at, chosen, strict=False))
     loaded: list[Target] = []
-    turns = [PlannedTurn("hi", answer="Hello! What can I do for you?")]
+    turns = [_GREETING]
     for number in range(2, LONG_TURNS + 1):
         if number in starts:
             turns.append(_start(starts[number], loaded, number))

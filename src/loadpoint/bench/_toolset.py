@@ -160,7 +160,8 @@ def _named(entries: Sequence[tuple[str, Json]]) -> ToolSet:
             number += 1
             name = f"{base[: LONGEST_NAME - 4]}_{number}"
         taken.add(name)
-        schema: Json = _schema(entry) or {"type": "object", "properties": {}}
+        given: Json = _schema(entry) or {"properties": {}}
+        schema = given if given.get("type") == "object" else {**given, "type": "object"}  # APIs refuse any other
         tools.append(BenchTool(server, own, name, entry.get("description") or "", schema))
     return ToolSet(tuple(tools))
 

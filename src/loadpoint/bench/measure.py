@@ -9,13 +9,13 @@ one, output at its own. Time to live, cache blocks and look-back are left out: e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .. import _tokens
 from .._json import Json
-from .._prices import CacheRule, Prices, cache_rule, price
-from ._context import SEGMENTS, Part, marked, parts, why_broken
+from .._prices import Prices, cache_rule, price
+from ._context import SEGMENTS, Part, marked, parts, passes, why_broken
 
 if TYPE_CHECKING:
     from ..emulator import Exchange
@@ -62,6 +62,9 @@ class Sent:
 class Row:
     """One request of a session. `common_tokens` is what it shares with the one before; `broke` says why that is not
     the whole of it. `cached`, `uncached` and `written` are input tokens by the rule above.
+
+    A search that the provider runs inside a request makes the model read the prompt once more, and that is billed:
+    `passes` counts the readings, `again_cached` and `again_uncached` are the input tokens of all but the first.
     """
 
     turn: int
@@ -74,6 +77,9 @@ class Row:
     written: int
     output: int
     bytes: int
+    passes: int = 1
+    again_cached: int = 0
+    again_uncached: int = 0
 
     def as_json(self) -> Json:
         """The published fields."""
@@ -101,13 +107,23 @@ class Measured:
 
     @property
     def cached(self) -> int:
-        """Input tokens read from the cache."""
-        return sum(row.cached for row in self.rows)
+        """Billed input tokens read from the cache, in all passes."""
+        return sum(row.cached + row.again_cached for row in self.rows)
 
     @property
     def uncached(self) -> int:
-        """All other input tokens."""
+        """All other billed input tokens, in all passes."""
+        return sum(row.uncached + row.again_uncached for row in self.rows)
+
+    @property
+    def uncached_once(self) -> int:
+        """Uncached input tokens with one pass per request, as published comparisons count them."""
         return sum(row.uncached for row in self.rows)
+
+    @property
+    def passes(self) -> int:
+        """How often the model read a prompt: at least once per request."""
+        return sum(row.passes for row in self.rows)
 
     @property
     def bytes(self) -> int:
@@ -117,17 +133,17 @@ class Measured:
     def cost(self, prices: Prices) -> float:
         """Money for the session at these prices per token, in their currency."""
         return sum(
-            row.cached * prices.cached
+            (row.cached + row.again_cached) * prices.cached
             + row.written * prices.written
-            + (row.uncached - row.written) * prices.input
+            + (row.uncached - row.written + row.again_uncached) * prices.input
             + row.output * prices.output
             for row in self.rows
         )
 
 
-def measure(dialect: str, model: str, sent: Sequence[Sent], count: Counter) -> Measured:
-    """The figures of one conversation, request by request."""
-    rule = cache_rule(model, dialect)
+def measure(dialect: str, model: str, sent: Sequence[Sent], count: Counter, *, base_url: str | None = None) -> Measured:
+    """The figures of one conversation with a model on an endpoint (None: its provider's own), request by request."""
+    rule = cache_rule(model, dialect, base_url)
     result = Measured()
     before: list[Part] | None = None
     for item in sent:
@@ -139,17 +155,25 @@ def measure(dialect: str, model: str, sent: Sequence[Sent], count: Counter) -> M
                 name: sum(n for n, part in zip(sizes, now, strict=True) if part.segment == name) for name in SEGMENTS
             }
             result.first_bytes = len(item.exchange.raw)
-        result.rows.append(_row(item, before, now, sum(sizes), (rule, marked(body)), count))
+        caches = rule.automatic or marked(body)
+        row = _row(item, before, now, sum(sizes), caches, count)
+        result.rows.append(_with_passes(row, passes(dialect, body, item.exchange.reply or {}), dialect, caches, count))
         before = now
     return result
 
 
-def _row(
-    item: Sent, before: list[Part] | None, now: list[Part], total: int, caching: tuple[CacheRule, bool], count: Counter
-) -> Row:
+def _with_passes(row: Row, again: Sequence[Json], dialect: str, caches: bool, count: Counter) -> Row:
+    """The row with what is billed for the passes behind searches that the provider ran: each continues the last."""
+    read, cached, uncached = row.tokens, 0, 0
+    for body in again:
+        total = sum(count(part.text) for part in parts(dialect, body))
+        known = read if caches and read >= MINIMUM else 0
+        cached, uncached, read = cached + known, uncached + total - known, total
+    return replace(row, passes=1 + len(again), again_cached=cached, again_uncached=uncached) if again else row
+
+
+def _row(item: Sent, before: list[Part] | None, now: list[Part], total: int, caches: bool, count: Counter) -> Row:
     common, whole = _common(before, now, count) if before is not None else (0, True)
-    rule, has_marker = caching
-    caches = rule.automatic or has_marker
     cached = common if caches and common >= MINIMUM else 0
     broke = None
     if before is not None and not whole:

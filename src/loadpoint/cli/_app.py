@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import LoadpointError
-from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, bench
+from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, bench, models, verify
 
 app = typer.Typer(
     name="loadpoint",
@@ -18,12 +18,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("bench")(bench.command)
+app.command("models")(models.command)
+app.command("verify")(verify.command)
 
 
 def run(arguments: list[str]) -> int:
     """Run the application on `arguments` and return the exit code; an unusable input is told on standard error."""
     try:
-        result: object = app(args=bench.with_json_target(arguments), prog_name="loadpoint", standalone_mode=False)
+        given = bench.with_json_target(arguments) if arguments[:1] == ["bench"] else arguments
+        result: object = app(args=given, prog_name="loadpoint", standalone_mode=False)
     except typer.Exit as leave:
         return leave.exit_code
     except typer.Abort:

@@ -27,7 +27,7 @@ def with_json_target(arguments: list[str]) -> list[str]:
     return [*arguments[: at + 1], STDOUT, *arguments[at + 1 :]]
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one parameter per option
     tools: Annotated[
         list[Path] | None,
         typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; repeatable. Default: built in."),
@@ -39,9 +39,21 @@ def command(
         list[str] | None, typer.Option("--strategy", metavar="NAME", help="eager, native, resend, auto; repeatable.")
     ] = None,
     dialect: Annotated[
-        list[str] | None, typer.Option("--dialect", metavar="NAME", help="openai.chat, anthropic.messages; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--dialect", metavar="NAME", help="openai.chat, anthropic.messages, openai.responses; repeatable."
+        ),
     ] = None,
-    session: Annotated[str, typer.Option("--session", metavar="NAME", help="short, long or both.")] = "both",
+    form: Annotated[
+        list[str] | None,
+        typer.Option("--form", metavar="NAME", help="A native form only, such as tool_search; repeatable."),
+    ] = None,
+    generate: Annotated[
+        int, typer.Option("--generate", metavar="N", help="N tools: those built in, and invented ones of real sizes.")
+    ] = 0,
+    session: Annotated[
+        str, typer.Option("--session", metavar="NAME", help="short, long, both, or first: one request.")
+    ] = "both",
     loads: Annotated[int, typer.Option("--loads", metavar="N", help="How many tools a session needs, 1 to 6.")] = 2,
     catalog_tokens: Annotated[
         int | None, typer.Option("--catalog-tokens", metavar="N", help="Budget of the catalog; 0: none (default: 600).")
@@ -50,23 +62,31 @@ def command(
         str | None,
         typer.Option("--json", metavar="[OUT]", help="Write the result as JSON to OUT (default: standard output)."),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots to OUT, beside the table.")
+    ] = None,
 ) -> int:
-    """Measure tokens, prefix breaks, rounds and bytes per strategy and dialect. Needs no key and no network."""
+    """Measure tokens, prefix breaks, rounds and bytes per strategy and form. Needs no key and no network."""
     try:
         from .. import bench
         from ._bench_table import progress_bar
 
+        asked = bench.Options(
+            tools=tools or [],
+            generate=generate,
+            sizes=_numbers(sizes),
+            strategies=strategy or [],
+            forms=form or [],
+            dialects=dialect or [],
+            session=session,
+            loads=loads,
+            catalog_tokens=catalog_tokens,
+        )
         with progress_bar() as told:
-            result = bench.run(
-                tools or [],
-                sizes=_numbers(sizes),
-                strategies=strategy or [],
-                dialects=dialect or [],
-                session=session,
-                loads=loads,
-                catalog_tokens=catalog_tokens,
-                progress=told,
-            )
+            result = bench.measured(asked, progress=told)
+            growing = bench.growing(asked, progress=told) if html is not None else None
+        if html is not None and growing is not None:
+            html.write_text(bench.page(result, growing), encoding="utf-8")
         _write(result, json_out)
     except ModuleNotFoundError as error:
         print(f'loadpoint: bench needs the extra "bench" ({error.name} is not installed)', file=sys.stderr)

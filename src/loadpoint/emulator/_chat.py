@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object, canonical, dumps, parse_object
-from . import _chat_rules, _chat_stream
+from . import _chat_rules, _chat_server_tools, _chat_stream
 from ._answer import Piece, sse
 from ._cache import Bill, Part
 from ._chat_references import brought_by, defers, function_of, is_deferred, references
@@ -80,9 +80,10 @@ class Chat:
             loaded=loaded,
             history=_history(messages),
             texts=_texts(messages),
-            choice=choice if shown else "none",
+            choice=choice if shown or deferred else "none",
             allowed=allowed,
             scope=(str(body.get("prompt_cache_key") or ""),),
+            search=_chat_server_tools.search_of(asked),
             explicit_only=options.get("mode") == "explicit",
         )
 
@@ -93,6 +94,7 @@ class Chat:
 
     def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """A `chat.completion`, and the `chat.completion.chunk`s that stream it."""
+        move, bill = _searched(asked, move, bill)
         message, out = _message(asked.ids, move)
         stop = move.stop or ("tool" if move.calls else "end")
         choices = [
@@ -114,6 +116,17 @@ class Chat:
             options = as_object(asked.body.get("stream_options")) or {}
             pieces = _chat_stream.pieces(reply, include_usage=options.get("include_usage") is True)
         return Played(reply, bill, pieces, out * len(choices))
+
+
+def _searched(asked: Asked, move: Move, bill: Bill) -> tuple[Move, Bill]:
+    """The move without the calls of the host's own search, and what its passes over the prompt are billed."""
+    search = _chat_server_tools.search_of(asked)
+    total = bill.total
+    for call in move.calls:
+        if search is not None and call[0] == search:
+            total += _chat_server_tools.size(_chat_server_tools.found(asked, call[1]))
+            bill = bill.again(total)
+    return move.but(calls=[call for call in move.calls if search is None or call[0] != search]), bill
 
 
 def _choices(body: Json) -> int:

@@ -29,8 +29,21 @@ def references(message: Json) -> list[str]:
 
 def defers(asked: Asked) -> bool:
     """Whether the host takes deferred tools on Chat."""
-    hosts = asked.book.value("chat.unknown_tool_field", "deferring_hosts")
-    return any(fnmatchcase(asked.host, pattern) for pattern in hosts)
+    return _at(asked, "chat.unknown_tool_field", "deferring_hosts")
+
+
+def defers_inside(asked: Asked) -> bool:
+    """Whether the host takes the mark of a deferred tool inside `function` too."""
+    return _at(asked, "chat.unknown_tool_field", "inner_deferring_hosts")
+
+
+def refers(asked: Asked) -> bool:
+    """Whether the host takes references to deferred tools in tool messages."""
+    return _at(asked, "chat.content_part", "referring_hosts")
+
+
+def _at(asked: Asked, rule: str, name: str) -> bool:
+    return any(fnmatchcase(asked.host, pattern) for pattern in asked.book.value(rule, name))
 
 
 def brought_by(messages: Sequence[Json], deferred: Mapping[str, Json]) -> list[list[Json]]:

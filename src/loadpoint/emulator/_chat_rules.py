@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object
-from ._chat_references import defers, references
+from ._chat_references import defers, defers_inside, references, refers
+from ._chat_server_tools import is_server_tool, name_for_model
 from ._dialect import Asked
-from ._rules import Broken, RuleBook, broken
+from ._rules import Broken, RuleBook, broken, matches
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
@@ -25,6 +26,9 @@ def check(asked: Asked) -> Iterator[Broken]:
     messages = as_list(body.get("messages"))
     late = [as_list((as_object(message) or {}).get("tools")) for message in messages]
     yield from _choice(body, [tool for group in (tools, *late) for tool in group])
+    yield from _kimi_choice(asked)
+    if book["chat.system_tools"].applies_to(asked.model):
+        yield from _late(tools, late, asked)
     for at, message in enumerate(messages):
         yield from _message(at, as_object(message) or {}, asked, book)
     yield from _pairs([as_object(message) or {} for message in messages])
@@ -55,15 +59,32 @@ def _tools(tools: Sequence[Any], asked: Asked) -> Iterator[Broken]:
     for at, entry in enumerate(tools):
         tool = as_object(entry) or {}
         yield from _tool(at, tool, asked)
-        name = str((as_object(tool.get(str(tool.get("type")))) or {}).get("name"))
+        name = _name(tool)
+        if is_server_tool(tool, asked):
+            continue
         if name in names:
             yield broken("chat.tool_names_unique", name=name)
         names.add(name)
+    for name in sorted(names & {name_for_model(tool) for tool in map(as_object, tools) if is_server_tool(tool, asked)}):
+        yield broken("chat.server_tool_name", name=name)
+
+
+def _late(tools: Sequence[Any], late: Sequence[Sequence[Any]], asked: Asked) -> Iterator[Broken]:
+    """The tools that messages bring are functions by the rules of all others."""
+    known = {_name(tool) for tool in tools}
+    for at, group in enumerate(late):
+        for place, entry in enumerate(group):
+            yield from _tool(place, as_object(entry) or {}, asked)
+            if _name(entry) in known:
+                yield broken("chat.system_tools_twice", at=at, name=_name(entry))
+            known.add(_name(entry))
 
 
 def _tool(at: int, tool: Json, asked: Asked) -> Iterator[Broken]:
     kind, book = tool.get("type"), asked.book
     extra = ("defer_loading",) if defers(asked) else ()
+    if is_server_tool(tool, asked):
+        return
     if kind not in ("function", "custom"):
         yield broken("chat.tool_type", at=at, type=kind)
         return
@@ -75,7 +96,7 @@ def _tool(at: int, tool: Json, asked: Asked) -> Iterator[Broken]:
         yield broken("chat.tool_shape", at=at, name=kind)
         return
     for name in function:
-        if name not in (*book.value("chat.unknown_tool_field", kind), *extra):
+        if name not in (*book.value("chat.unknown_tool_field", kind), *(extra if defers_inside(asked) else ())):
             yield broken("chat.unknown_tool_field", at=at, name=f"{kind}.{name}")
     if not isinstance(function.get("name"), str):
         yield broken("chat.tool_shape", at=at, name=f"{kind}.name")
@@ -147,6 +168,19 @@ def _choice(body: Json, tools: Sequence[Any]) -> Iterator[Broken]:
             yield broken("chat.tool_choice_unknown", name=_name(tool))
 
 
+def _kimi_choice(asked: Asked) -> Iterator[Broken]:
+    """What of `tool_choice` Kimi does not take while it thinks."""
+    rule = asked.book["chat.kimi_tool_choice"]
+    choice = asked.body.get("tool_choice")
+    named = (as_object(choice) or {}).get("type") == "function"
+    if named and rule.applies_to(asked.model):
+        yield broken(rule.id, value="specified")
+    thinking = as_object(asked.body.get("thinking")) or {}
+    thinks = matches(asked.model, rule.values["thinking_models"]) and thinking.get("type") != "disabled"
+    if thinks and (named or choice == "required"):
+        yield broken(rule.id, value="specified" if named else choice)
+
+
 def _name(tool: Any) -> str:
     described = as_object(tool) or {}
     return str((as_object(described.get(str(described.get("type")))) or {}).get("name"))
@@ -177,7 +211,7 @@ def _content(at: int, role: str, message: Json, asked: Asked) -> Iterator[Broken
     if content is None and not (role == "assistant" and (message.get("tool_calls") or message.get("refusal"))):
         yield broken("chat.content_missing", at=at)
     supported = [*book["chat.content_part"].values.get(role, ())]
-    if role == "tool" and defers(asked):
+    if role == "tool" and refers(asked):
         supported.append("tool_reference")
         yield from _references(message, asked)
     for part, item in enumerate(as_list(content)):

@@ -41,14 +41,15 @@ class Memory:
     """The state of one emulator.
 
     `issued` maps the id of a call to the thinking blocks that came with it, `bound` a thinking signature to the digest
-    of the prompt that it was made for, `held` a reply id to its conversation. Of the Responses API: `responses` and
-    `talks` (conversation objects) by id, `items` every stored item by id, `reasons` the id of an item to that of the
-    reasoning item that it came with.
+    of the prompt that it was made for, `held` a reply id to its conversation, `compacted` a compaction to its changes
+    of the tools. Of the Responses API: `responses` and `talks` (conversation objects) by id, `items` every stored item
+    by id, `reasons` the id of an item to that of the reasoning item that it came with.
     """
 
     issued: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     bound: dict[str, str] = field(default_factory=dict[str, str])
     held: dict[str, Held] = field(default_factory=dict[str, Held])
+    compacted: dict[str, str] = field(default_factory=dict[str, str])
     responses: dict[str, Stored] = field(default_factory=dict[str, Stored])
     talks: dict[str, Talk] = field(default_factory=dict[str, Talk])
     items: dict[str, Json] = field(default_factory=dict[str, Json])

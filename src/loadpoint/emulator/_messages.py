@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object, objects
-from . import _messages_prompt, _messages_rules, _messages_stream, _threads
+from . import _messages_changes, _messages_prompt, _messages_rules, _messages_stream, _threads
 from ._answer import Piece, sse
 from ._cache import Bill
 from ._count import tokens
@@ -215,6 +215,7 @@ def _remember(asked: Asked, reply: Json) -> None:
         digest = _messages_prompt.digests(asked.body)[-1]
         for block in thinking:
             asked.memory.bound[str(block.get("signature"))] = digest
+    _messages_changes.remember(asked, reply)
     _threads.remember(asked, reply)
 
 

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .._json import Json, as_list, as_object, dumps, objects
+from .._json import Json, as_list, as_object, canonical, digest, dumps, objects
 from ._dialect import Asked
-from ._messages_prompt import blocks_of, is_search_tool, marker
-from ._rules import Broken, RuleBook, broken
-
-CHANGES = ("tool_addition", "tool_removal")
+from ._messages_prompt import CHANGES, blocks_of, is_compaction, is_search_tool, marker
+from ._rules import Broken, broken
 
 
 def check(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
     """Where system messages may stand, and what changes of the tools they may carry."""
     for at, message in enumerate(messages):
-        if message.get("role") == "system":
+        system = message.get("role") == "system"
+        if system:
             yield from _place(at, messages, asked)
-            for index, block in enumerate(blocks_of(message.get("content"))):
-                if block.get("type") in CHANGES:
-                    yield from _change(at, index, block, messages, asked)
-    yield from _amount(messages, asked.book)
+        for index, block in enumerate(blocks_of(message.get("content"))):
+            if system and block.get("type") in CHANGES:
+                yield from _change(at, index, block, messages, asked)
+            if is_compaction(block) and asked.memory.compacted.get(_named(block), _changed(block)) != _changed(block):
+                yield broken("messages.compaction_tool_changes_mismatch", at=at, block=index)
+    yield from _amount(messages, asked)
+
+
+def remember(asked: Asked, reply: Json) -> None:
+    """Keeps what the compactions of a reply say of the tools: they have to come back with the same."""
+    for block in filter(is_compaction, objects(reply.get("content"))):
+        asked.memory.compacted[_named(block)] = _changed(block)
+
+
+def _named(block: Json) -> str:
+    return digest(str(block.get("content")), str(block.get("encrypted_content")))
+
+
+def _changed(block: Json) -> str:
+    return canonical(block.get("tool_changes") or [])
 
 
 def betas(asked: Asked) -> set[str]:
@@ -109,13 +124,20 @@ def _definition(at: int, index: int, block: Json, before: Sequence[Json], asked:
         yield broken("messages.bm25_on_bedrock")
 
 
-def _amount(messages: Sequence[Json], book: RuleBook) -> Iterator[Broken]:
-    """How much may be defined after the first message of the user."""
+def _amount(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
+    """How much may be defined after the first message of the user, and how much in all the model may be shown."""
     given = list(_definitions(messages))
-    size = sum(len(dumps(definition).encode("utf-8", "surrogatepass")) for definition in given)
-    limits = book["messages.available_tools_limit"].values
+    size = sum(map(_size, given))
+    limits = asked.book["messages.available_tools_limit"].values
     if len(given) > limits["tools"] or size > limits["bytes"]:
         yield broken("messages.available_tools_limit")
+    shown = [tool for tool in objects(asked.body.get("tools")) if tool.get("defer_loading") is not True]
+    if size + sum(map(_size, shown)) > asked.book.value("messages.rendered_tools_limit", "bytes"):
+        yield broken("messages.rendered_tools_limit")
+
+
+def _size(definition: Json) -> int:
+    return len(dumps(definition).encode("utf-8", "surrogatepass"))
 
 
 def _definitions(messages: Sequence[Json]) -> Iterator[Json]:

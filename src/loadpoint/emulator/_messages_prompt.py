@@ -12,6 +12,7 @@ from ._dialect import Prompt
 from ._script import Called, Shown
 
 _NOT_PROMPT = ("cache_control", "defer_loading")
+CHANGES = ("tool_addition", "tool_removal")
 _THINKING = ("thinking", "redacted_thinking")
 _SEARCH = {"tool_search_tool_regex", "tool_search_tool_bm25"}
 
@@ -37,9 +38,8 @@ def prompt(body: Json) -> Prompt:
     parts += [Part("tools", _definition(tool), marker(tool)) for tool in resident]
     parts += [Part("system", str(block.get("text")), marker(block)) for block in blocks_of(body.get("system"))]
     parts.append(Part("settings", _settings(body, messages)))
-    for message in messages:
-        for block in blocks_of(message.get("content")):
-            reading.parts.append(_block_part(str(message.get("role")), block, declared, reading))
+    for role, block in _kept(messages):
+        reading.parts.append(_block_part(role, block, declared, reading))
     parts += _automatic(body, reading.parts)
     shown = {str(tool.get("name")): _shown(tool) for tool in resident} | reading.loaded
     visible = tuple(tool for name, tool in shown.items() if name not in reading.removed)
@@ -125,9 +125,31 @@ def _settings(body: Json, messages: Sequence[Json]) -> str:
     )
 
 
+def _kept(messages: Sequence[Json]) -> list[tuple[str, Json]]:
+    """Role and block of all that the model still gets: a compaction stands for everything before it.
+
+    https://platform.claude.com/docs/en/build-with-claude/compaction; one without content has failed.
+    """
+    found = [(str(message.get("role")), block) for message in messages for block in blocks_of(message.get("content"))]
+    starts = [at for at, (_, block) in enumerate(found) if is_compaction(block)]
+    return found[starts[-1] :] if starts else found
+
+
+def is_compaction(block: Json) -> bool:
+    """Whether a block stands for what came before it."""
+    return block.get("type") == "compaction" and isinstance(block.get("content"), str)
+
+
+def changes_of(block: Json) -> list[Json]:
+    """The changes of the tools that a block makes, or that a compaction keeps."""
+    made = as_list(block.get("tool_changes")) if is_compaction(block) else [block]
+    return [change for change in map(as_object, made) if change and change.get("type") in CHANGES]
+
+
 def _block_part(role: str, block: Json, declared: Mapping[str, Json], reading: _Reading) -> Part:
     kind = str(block.get("type"))
-    kept = {key: block[key] for key in sorted(block) if key not in ("cache_control", "tool") and block[key] is not None}
+    unseen = ("cache_control", "tool", "tool_changes")
+    kept = {key: block[key] for key in sorted(block) if key not in unseen and block[key] is not None}
     changed = as_object(block.get("tool")) or {}
     if changed:
         kept["tool"] = {key: value for key, value in changed.items() if key != "definition"}
@@ -135,14 +157,17 @@ def _block_part(role: str, block: Json, declared: Mapping[str, Json], reading: _
         kept["content"] = blocks_of(kept["content"])
     text = f"{role}:{dumps(kept)}"
     for name, tool in _loads(kind, block, {**declared, **reading.defined}):
-        text += _definition(tool)
+        same = reading.defined.get(name) == tool and name not in reading.removed
+        if not same or changed.get("type") != "tool_definition":  # "an identical resend is a no-op"
+            text += _definition(tool)
         reading.loaded[name] = _shown(tool)
         reading.removed.discard(name)
-    if changed.get("type") == "tool_definition":
-        defined = as_object(changed.get("definition")) or {}
-        reading.defined[str(defined.get("name"))] = defined
-    if kind == "tool_removal":
-        reading.removed.add(str((as_object(block.get("tool")) or {}).get("name")))
+    for change in changes_of(block):
+        tool = as_object(change.get("tool")) or {}
+        if change["type"] == "tool_removal":
+            reading.removed.add(str(tool.get("name")))
+        if defined := as_object(tool.get("definition")):
+            reading.defined[str(defined.get("name"))] = defined
     run = kind if kind in ("tool_use", "tool_result") else None
     by_value = as_object((as_object(block.get("tool")) or {}).get("definition")) or {}
     return Part("messages", text, marker(block) or marker(by_value), run=run)
@@ -155,8 +180,8 @@ def _loads(kind: str, block: Json, declared: Mapping[str, Json]) -> Iterator[tup
             name = str(reference.get("tool_name"))
             if name in declared:
                 yield name, declared[name]
-    if kind == "tool_addition":
-        added = as_object(block.get("tool")) or {}
+    for change in changes_of(block):
+        added = as_object(change.get("tool")) or {} if change["type"] == "tool_addition" else {}
         tool = as_object(added.get("definition")) or declared.get(str(added.get("name")))
         if tool is not None:
             yield str(tool.get("name")), tool

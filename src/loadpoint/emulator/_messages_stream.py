@@ -54,4 +54,8 @@ def _block(block: Json, raw: str | None) -> tuple[Json, list[Json]]:
         text = dumps(block["input"]) if raw is None else raw
         deltas = [{"type": "input_json_delta", "partial_json": step} for step in ["", *steps(text, _STEP)]]
         return {**block, "input": {}}, deltas
+    if kind == "compaction":
+        # One delta with all of it: lib/streaming/_beta_messages.py of anthropic 2.14 takes the last one.
+        kept = {"content": block.get("content"), "encrypted_content": block.get("encrypted_content")}
+        return {**block, "content": None, "encrypted_content": None}, [{"type": "compaction_delta", **kept}]
     return block, []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .._json import Json, as_list, as_object
 from . import _messages_changes
@@ -152,14 +152,20 @@ def _is_result(block: Json) -> bool:
 
 
 def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
-    """Results of server tools follow their call in the same message; a search without its result is refused."""
+    """Results of server tools follow their call; a search without its result is refused.
+
+    A turn that was paused, or whose client calls are being answered, is continued: the result comes with its next part.
+    """
     names = declared(asked.body)
+    calls: dict[str, tuple[int, str]] = {}
     for at, message in enumerate(messages):
-        calls: dict[str, str] = {}
+        if _says(message):
+            yield from _unanswered(calls)
+            calls = {}
         for index, block in enumerate(blocks_of(message.get("content"))):
             kind = str(block.get("type"))
             if kind == "server_tool_use":
-                calls[str(block.get("id"))] = str(block.get("name"))
+                calls[str(block.get("id"))] = (at, str(block.get("name")))
                 if str(block.get("name")) not in names:
                     yield broken("messages.server_tool_undeclared", at=at, block=index, name=block.get("name"))
             elif kind.endswith("_tool_result"):
@@ -167,9 +173,19 @@ def _server_pairs(messages: Sequence[Json], asked: Asked) -> Iterator[Broken]:
                 if id_ not in calls and kind != "mcp_tool_result":
                     yield broken("messages.server_result_orphan", at=at, block=index, type=kind, id=id_)
                 calls.pop(id_, None)
-        for id_, name in calls.items():
-            if name.startswith("tool_search_tool") and not _pending(messages, at):
-                yield broken("messages.server_tool_use_unanswered", at=at, name=name, id=id_)
+    yield from _unanswered({id_: call for id_, call in calls.items() if not _pending(messages, call[0])})
+
+
+def _says(message: Json) -> bool:
+    """Whether the user says something, which ends the turn before it."""
+    kinds = {str(block.get("type")) for block in blocks_of(message.get("content"))}
+    return message.get("role") == "user" and kinds != {"tool_result"}
+
+
+def _unanswered(calls: Mapping[str, tuple[int, str]]) -> Iterator[Broken]:
+    for id_, (at, name) in calls.items():
+        if name.startswith("tool_search_tool"):
+            yield broken("messages.server_tool_use_unanswered", at=at, name=name, id=id_)
 
 
 def _pending(messages: Sequence[Json], at: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._json import Json, as_list, as_object, dumps, parse_object
+from .._json import Json, as_list, as_object, dumps, objects, parse_object
 from ._cache import Bill
 from ._count import tokens
 from ._dialect import Asked
@@ -136,7 +136,7 @@ def _searched(asked: Asked, tools: Tools, arguments: Any, call_id: str | None) -
     }
     if not tools.hosted:
         return [{**call, "call_id": call_id or asked.ids.make("call_", 29), "execution": "client"}]
-    found = matched(asked.body.get("tools"), as_list(wanted.get("paths")))
+    found = [_found(tool) for tool in matched(asked.body.get("tools"), as_list(wanted.get("paths")))]
     given: Json = {
         "id": item_id(asked.ids, "tool_search_output"),
         "type": "tool_search_output",
@@ -146,6 +146,13 @@ def _searched(asked: Asked, tools: Tools, arguments: Any, call_id: str | None) -
         "tools": found,
     }
     return [call, given]
+
+
+def _found(tool: Json) -> Json:
+    """A tool as a hosted search gives it back: still marked as deferred, with its output schema (newer recordings)."""
+    if tool.get("type") == "namespace":
+        return {**tool, "tools": [_found(member) for member in objects(tool.get("tools"))]}
+    return {"output_schema": None, **tool} if tool.get("type") == "function" else tool
 
 
 def _call(asked: Asked, tools: Tools, name: str, arguments: Any, call_id: str | None) -> Json:

@@ -100,11 +100,19 @@ def _tool(path: str, tool: Json, asked: Asked, level: str) -> Iterator[Broken]:
     if isinstance(tool.get("name"), str):
         yield from _name(path, tool["name"], book, grouped=kind == "namespace")
     if kind == "namespace":
-        if tool.get("name") in book.value("responses.namespace_functions", "reserved"):
-            yield broken("responses.namespace_functions", name=tool["name"])
-        yield from _tools(f"{path}.tools", as_list(tool.get("tools")), asked, level="namespace")
+        yield from _namespace(path, tool, asked)
     if kind == "function":
         yield from _schema(path, tool)
+
+
+def _namespace(path: str, tool: Json, asked: Asked) -> Iterator[Broken]:
+    name = tool.get("name")
+    if name in asked.book.value("responses.namespace_functions", "reserved"):
+        yield broken("responses.namespace_functions", name=name)
+    count = sum(member.get("defer_loading") is True for member in objects(tool.get("tools")))
+    if count >= asked.book.value("responses.namespace_size", "limit"):
+        yield broken("responses.namespace_size", name=name, count=count)
+    yield from _tools(f"{path}.tools", as_list(tool.get("tools")), asked, level="namespace")
 
 
 def _name(path: str, name: str, book: RuleBook, *, grouped: bool) -> Iterator[Broken]:

@@ -1,0 +1,240 @@
+"""What is decided of a request before anything is sent: how the tools reach the model, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from . import _prices
+from ._capability import Capability, LoadPoint, capability
+from ._compose import Composer
+from ._dialect import Dialect, View
+from ._json import Json, digest
+from ._ledger import Record, State
+from ._loaded import evidence
+from ._loader import loader_description, loader_schema
+from ._plan import ALLOWED, NAMED, Plan, Request
+from ._policy import Policy
+from ._refusal import Refusal
+from ._registry import NameLimits, Registry
+from ._replay import Transcript
+from ._strategy import Choice as Chosen
+from ._strategy import choose
+from ._tokens import estimate
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
+
+
+class Deciding:
+    """The decisions on one request of a known dialect. `kind` is create, count or batch."""
+
+    def __init__(self, session: Session, dialect: Dialect, kind: str, request: Request, policy: Policy) -> None:
+        self.session = session
+        self.dialect = dialect
+        self.kind = kind
+        self.request = request
+        self.policy = policy
+        self.model = str(request.body.get("model") or "")
+        self.place = policy.endpoint or request.base_url
+        self.scope = _scope(dialect, request)
+        self.held = dialect.held(request.body)
+        self.refusals = frozenset(session.refusals.of(self.place, self.model))
+        self.begun = False
+        """Whether a round of this very call has searched already."""
+
+    @cached_property
+    def record(self) -> Record | None:
+        """What is remembered of the server-held conversation that this request continues."""
+        name = self.held.name if self.held is not None else None
+        return None if name is None else self.session.find(digest(self.scope, *name))
+
+    @cached_property
+    def able(self) -> Capability:
+        """What the model takes here."""
+        return capability(self.model, self.dialect.name, self.place)
+
+    def names(self) -> NameLimits:
+        """What can be the name of a tool that is loaded here."""
+        limits = self.able.limits
+        refers = any(point.declare for point in self.able.points)
+        return NameLimits(limits.name_pattern, limits.reference_length if refers else None)
+
+    def chosen(self, registry: Registry, transcript: Transcript) -> Chosen:
+        state = state_of(transcript)
+        return choose(
+            policy=self.policy,
+            capability=self.able,
+            deferrable_tokens=registry.deferred_tokens,
+            resident_tokens=registry.resident_tokens,
+            deferrable_count=len(registry.deferred),
+            cache_rule=_prices.cache_rule(self.model, self.dialect.name, self.place),
+            pinned=state.strategy if state else None,
+            pinned_load_point=state.load_point if state else None,
+            evidence=self.begun or (state is None and self._shows_a_load(registry, transcript)),
+            marked=registry.marked,
+            resident_count=len(registry.residents),
+            context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
+            renders=self.dialect.renders,
+            refused=[refusal.point for refusal in self.refusals if not refusal.wants_all],
+            unnamed=self.unnameable(registry, transcript.views),
+        )
+
+    def unnameable(self, registry: Registry, views: Sequence[View], held: Sequence[str] = ()) -> list[str]:
+        """The load points whose tools this request's `tool_choice` could not name; `held` are loaded at the server."""
+        choice = self.dialect.choice(self.request.body)
+        if choice.mode not in (ALLOWED, NAMED):
+            return []
+        proofs = evidence(views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        loaded = {*held, *(proof.name for proof in proofs)}
+        if choice.mode == NAMED and not loaded & set(choice.names):
+            return []
+        return [point.name for point in self.able.points if choice.mode not in point.choosable]
+
+    def _shows_a_load(self, registry: Registry, transcript: Transcript) -> bool:
+        """Whether the transcript shows a search; a conversation that is on record says itself how it is sent."""
+        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        return any(proof.why == "search" for proof in proofs)
+
+    def plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
+        point = self.able.point(chosen.load_point)
+        dialect = self.dialect.at(chosen.load_point, point.variant if point is not None else "")
+        hosted = point is not None and point.hosted
+        known = self._goes_on(registry, state_of(transcript), dialect, chosen.load_point)
+        text = known.catalog if known else self._catalog(registry, hosted=hosted)
+        choice = self.dialect.choice(self.request.body)
+        named = choice.names if choice.mode == NAMED else ()
+        own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
+        binds = self.able.binds_thinking and own
+        loader = self._loader(dialect, registry, known, text)
+        return Plan(
+            policy=self.policy,
+            dialect=dialect,
+            registry=registry,
+            composer=Composer(dialect, registry, loader, declare_all=threaded or self._declares_all(point)),
+            transcript=transcript,
+            state=known if transcript.exact else None,
+            strategy=chosen.strategy,
+            load_point=chosen.load_point,
+            reason=chosen.reason,
+            catalog=text,
+            choice=choice,
+            forced=tuple(name for name in named if registry.is_deferred(name)),
+            warnings=[*registry.warnings, *self._warnings(registry, transcript)],
+            scope=self.scope,
+            body=self.request.body,
+            point=point,
+            additive=self.additive(chosen),
+            most=self.able.limits.functions,
+            refused_choices=self.able.refused_choices,
+            threaded=threaded,
+            binds_thinking=binds,
+            voided=binds and self._voided(transcript),
+        )
+
+    def cannot_change(self, transcript: Transcript, chosen: Chosen) -> bool:
+        """Whether the conversation changes its tools by messages which another model took, and this one does not.
+
+        A caller who asks for the feature himself knows better than the data.
+        """
+        changed = any(view.role == "system" and view.results for view in transcript.views)
+        if not changed or chosen.strategy != "native" or self.additive(chosen) is not None:
+            return False
+        points = (*self.able.points, *self.able.insisted)
+        betas = [beta for point in points if point.additive for beta in point.betas]
+        return not any(beta in value for beta in betas for value in self.request.headers.values())
+
+    def _goes_on(
+        self, registry: Registry, known: State | None, dialect: Dialect, load_point: str | None
+    ) -> State | None:
+        """How the conversation was sent so far, where this request can go on so."""
+        if known is None or known.strategy == "eager" or known.loader in registry.by_name:
+            return None
+        before = self.dialect.at(known.load_point)
+        hosted = {point.name for point in (*self.able.points, *self.able.insisted) if point.hosted}
+        alike = before.by_reference == dialect.by_reference and not hosted & {load_point, known.load_point}
+        # Otherwise there is another loader, and there are other tools in the list.
+        return known if known.load_point == load_point or (alike and dialect.by_reference) else None
+
+    def _declares_all(self, point: LoadPoint | None) -> bool:
+        """Whether every deferred tool is declared from the start: by the data, or as the endpoint has asked for."""
+        return point is not None and (point.declare == "all" or Refusal(point.name, wants_all=True) in self.refusals)
+
+    def additive(self, chosen: Chosen) -> LoadPoint | None:
+        """The form by which tools are placed where the model did not search, beside the native form of the request."""
+        if chosen.strategy != "native":
+            return None
+        refused = {refusal.point for refusal in self.refusals if not refusal.wants_all}
+        own = self.able.point(chosen.load_point)
+        for point in (own, *self.able.points):
+            if point is not None and point.additive and point.name in self.dialect.renders - refused:
+                return point
+        return None
+
+    def _voided(self, transcript: Transcript) -> bool:
+        """Whether the transcript holds thinking whose rounds are lost, or which was made before it was ever ours."""
+        if transcript.record is not None:
+            return transcript.rewritten or transcript.lost_since > 0
+        return transcript.lost > 0 and self.dialect.thought(transcript.messages)
+
+    def _warnings(self, registry: Registry, transcript: Transcript) -> list[str]:
+        """What the user should know of this request; what holds for a whole conversation is said once, at its start."""
+        found: list[str] = []
+        if transcript.failed:
+            found.append(f"the ledger could not be read ({transcript.failed})")
+        if transcript.turns:
+            return found
+        if self.policy.cache != "auto" and not self.dialect.is_marked(self.request.body):
+            found.append("no cache marker: nothing of this conversation is cached; see Policy.cache")
+        if registry.moved:
+            names = ", ".join(registry.moved[:5])
+            found.append(f"a cache marker stands on the last resident tool instead of on deferred ones: {names}")
+        system = [self.dialect.system(self.request.body), *(v.text for v in transcript.views if v.role == "system")]
+        words = {word for text in system for word in _NAME.findall(text)}
+        named = sorted(name for name in words if registry.is_deferred(name) and _looks_like_a_name(name))
+        if named:
+            found.append(f"the instructions name deferred tools, which may better be resident: {', '.join(named[:5])}")
+        return found
+
+    def _catalog(self, registry: Registry, *, hosted: bool) -> str:
+        """The listing within its budget, and within what the endpoint takes as a description where it stands there.
+
+        A provider's own search has no description of ours that could hold it.
+        """
+        if hosted and self.policy.catalog == "tool":
+            return ""
+        budget = self.policy.catalog_tokens
+        text = registry.catalog(budget)
+        most = self.able.limits.description_length if self.policy.catalog == "tool" else None
+        while most is not None and text and len(loader_description(text)) > most:
+            budget //= 2
+            text = registry.catalog(budget)
+        return text
+
+    def _loader(self, dialect: Dialect, registry: Registry, known: State | None, text: str) -> Json:
+        for tool in known.tools if known else ():
+            if known is not None and dialect.tool_name(tool) == known.loader:
+                return dialect.definition(tool, deferred=False)
+        listed = text if self.policy.catalog == "tool" else ""
+        return dialect.loader(registry.loader, loader_description(listed), loader_schema())
+
+
+def _scope(dialect: Dialect, request: Request) -> str:
+    conversation = request.headers.get("x-loadpoint-conversation")
+    # Names such as "1" repeat across accounts: they name one among the conversations of a credential.
+    who = digest(request.credential)
+    return digest(dialect.name, request.base_url, who, *([conversation] if conversation else []))
+
+
+def _looks_like_a_name(word: str) -> bool:
+    """Whether a word is an identifier and not just any word, such as `fetch`."""
+    return not word.isalpha() or not word.islower()
+
+
+def state_of(transcript: Transcript) -> State | None:
+    """How the conversation was sent last; None where that is not known."""
+    return transcript.record.state if transcript.record is not None else None

@@ -1,0 +1,263 @@
+"""The half of a call that writes requests: which tools stand where, and what the next body is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ._answers import Answers
+from ._compose import Composed, definitions, references
+from ._json import Json, well_formed
+from ._ledger._record import State
+from ._loaded import Evidence, evidence
+from ._plan import ALLOWED, Plan, Request
+from ._prefix import tools_changed
+from ._registry import without_keys
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+
+class Sending:
+    """What is sent in the rounds of one logical call, under one plan."""
+
+    plan: Plan
+    rounds: list[Json]
+    answers: Answers
+
+    def __init__(self, session: Session, request: Request) -> None:
+        self.session = session
+        self.request = request
+
+    def start(self, plan: Plan) -> None:
+        """Begin to send by `plan`; also in the middle of a call, where the provider has refused the plan before."""
+        self.plan = plan
+        self.dialect = plan.dialect
+        self.policy = plan.policy
+        self.discovery = plan.policy.discovery
+        self.rounds = []
+        self.turn: list[Json] = []
+        self.news: list[Json] = []
+        self.messages = [*plan.transcript.messages]
+        self.limited = False
+        self.referred, defined = references(plan.transcript.views)
+        self.valued = {*defined, *(() if self.dialect.by_reference else plan.held_loaded)}
+        self.proofs = self._proofs()
+        self.composed: Composed = self._compose(plan.state)
+        self._place()
+        self.tolerant = False
+        self.tolerant = plan.binds_thinking and self._voids_thinking()
+        plan.warnings += [f"the definition of {name} has changed" for name in self.composed.changed]
+        self.answers = Answers(
+            self.policy,
+            plan.registry,
+            plan.composer.loader_name,
+            lambda: self.composed.callable,
+            plan.choice.names if plan.choice.mode == "allowed" else None,
+            self._gone(),
+            [],
+            {},
+            room=self._room,
+            hosted=plan.hosted,
+        )
+        given, betas = self.dialect.tolerant(plan.body) if self.tolerant else (plan.body, ())
+        self.headers: Mapping[str, str | None] = plan.dialect.headers(self.request.headers, (*plan.betas, *betas))
+        self.base = self._base(given)
+        self.body = self.next_body()
+        self.first_state = self.state()
+        self.composed_first = self.composed
+        self.first_placed = frozenset(proof.name for proof in self.proofs if proof.placed)
+
+    # -- what is loaded, and where -------------------------------------------------------------------------------
+
+    def _proofs(self) -> list[Evidence]:
+        plan = self.plan
+        loaders = (plan.composer.loader_name, plan.registry.loader)
+        proofs = evidence(plan.transcript.views, is_deferred=self._known, loaders=loaders)
+        known = {proof.name for proof in proofs}
+        known |= {name for view in plan.transcript.views for result in view.results for name in result.removed}
+        held = [Evidence(name, 0, "search", True) for name in plan.held_loaded if name not in known]
+        self.stale = plan.composer.stale(plan.transcript.views, plan.state if plan.held_loaded else None)
+        plan.warnings += [f"the definition of {name} has changed" for name in self.stale]
+        self.valued -= set(self.stale)
+        proofs = [proof for proof in (*held, *proofs) if proof.name not in self.stale]
+        if plan.hosted:  # a call of a tool that is declared is no reason to list it
+            proofs = [replace(proof, placed=True) for proof in proofs]
+        return proofs
+
+    def _place(self) -> None:
+        """Load what has to be there without a search by messages of our own, where the model takes them.
+
+        Those are tools of which a direct call is the evidence, tools that were pushed or that the caller has added as
+        residents, and tools with a new definition. What is gone is taken back in the same way. All of it stands at the
+        end of the request, and from then on at the head of the turn that answers it; the load of a call whose turn is
+        long over, and of which nothing is on record, stands where it would have stood then.
+        """
+        plan = self.plan
+        if plan.additive is None or plan.transcript.prefill:
+            return
+        names = [name for name in self._unplaced() if name in plan.registry.by_name]
+        gone = [name for name in sorted(self._gone()) if plan.state is None or name not in plan.state.gone]
+        late = self._over(names)
+        self.turn = self._changes([name for name in names if name not in late], gone)
+        self.news = self.turn
+        for place in sorted(set(late.values()), reverse=True):
+            self.messages[place:place] = self._changes([name for name in names if late.get(name) == place], ())
+        if not self.turn and not late:
+            return
+        self.valued |= set(names) if plan.additive.declare == "" else set()
+        known = {proof.name for proof in self.proofs}
+        self.proofs = [replace(proof, placed=proof.placed or proof.name in names) for proof in self.proofs]
+        new = [name for name in names if name not in known]
+        self.proofs += [Evidence(name, plan.transcript.turns, "added", placed=True) for name in new]
+        self.composed = self._compose(plan.state)
+
+    def _changes(self, names: Sequence[str], gone: Sequence[str]) -> list[Json]:
+        additive = self.plan.additive
+        if additive is None or not (names or gone):
+            return []
+        return self.dialect.changes(self.plan.registry.definitions(names), gone, by_value=additive.declare == "")
+
+    def _over(self, names: Sequence[str]) -> dict[str, int]:
+        """Where the loads of calls belong that were answered before the last turn: in front of the turn after them."""
+        ends: dict[int, int] = {}
+        turn, previous = 0, ""
+        for at, view in enumerate(self.plan.transcript.views):
+            if view.role == "assistant" and previous != "assistant":
+                ends[turn] = at
+                turn += 1
+            previous = view.role
+        turns = {proof.name: proof.turn for proof in self.proofs if proof.why == "call"}
+        return {name: ends[turns[name]] for name in names if turns.get(name) in ends}
+
+    def _unplaced(self) -> list[str]:
+        plan, state = self.plan, self.plan.state
+        listed = set[str]()
+        if state is not None:
+            listed = {self.dialect.tool_name(tool) or "" for tool in state.tools} - set(state.declared)
+        placed = {proof.name for proof in self.proofs if proof.placed}
+        names = [proof.name for proof in self.proofs if not proof.placed and proof.name not in listed]
+        names += [*self.stale, *(name for name in plan.pushed if name not in listed | placed)]
+        if state is not None and plan.transcript.turns:
+            names += [name for name in state.gone if name not in listed | placed]  # some of them are back
+            residents = [entry.name for entry in plan.registry.residents if entry.tool is not None]
+            names += [name for name in residents if name not in listed | self.valued]
+        return list(dict.fromkeys(name for name in names if name not in plan.forced))
+
+    def _room(self) -> int | None:
+        """How many tools can still be appended to the list."""
+        most = self.plan.most if self.plan.strategy == "resend" else None
+        return None if most is None else most - len(self.composed.tools) + len(self.composed.declared)
+
+    def _compose(self, state: State | None) -> Composed:
+        return self.plan.composer.compose(state, self.proofs, self.plan.forced, self.referred, self.valued)
+
+    def _known(self, name: str) -> bool:
+        return self.plan.registry.is_deferred(name)
+
+    def _gone(self) -> frozenset[str]:
+        """Tools that stand in the request because they once were loaded, but that the caller no longer has."""
+        plan = self.plan
+        names = {self.dialect.tool_name(tool) or "" for tool in self.composed.tools}
+        if plan.state is not None and (self.valued or not self.dialect.by_reference):
+            # What is loaded by value may also be the caller's own: ours is what was sent with a record.
+            names |= {self.dialect.tool_name(tool) or "" for tool in plan.state.definitions} & set(plan.state.loaded)
+        return frozenset(names - {*plan.registry.by_name, plan.composer.loader_name, ""})
+
+    def _voids_thinking(self) -> bool:
+        """Whether thinking of this conversation stands behind another prompt than the one that it was made for.
+
+        What was voided once stays so; a resent list grows with every load, so that it is asked for from the start.
+        """
+        plan = self.plan
+        before = plan.state
+        if plan.voided or plan.strategy == "resend" or (before is not None and before.tolerant):
+            return True
+        grown = before is not None and tools_changed(self.dialect, before, self.state())[0] is not None
+        return grown or bool(self.composed.changed)
+
+    # -- the bodies ----------------------------------------------------------------------------------------------
+
+    def _base(self, given: Json) -> Json:
+        plan = self.plan
+        rest = self.dialect.with_tools(self.dialect.with_messages(given, ()), ())  # both are read, and made good, alone
+        if well_formed(rest) is not rest:
+            given = well_formed(given)
+        body = self.dialect.prepared(given, usage=self.session.asks_usage(self.request, self.dialect))
+        body = self.dialect.with_messages(body, self.messages)
+        if self.policy.catalog == "system" and plan.catalog:
+            return self.dialect.with_catalog(body, plan.catalog) or body
+        return body
+
+    def next_body(self) -> Json:
+        """The next upstream body: the caller's request with what is sent instead of its messages and tools."""
+        plan = self.plan
+        body = self._continued(self.base)
+        resumed = bool(self.rounds or plan.held_loaded or not self.dialect.tools(self.request.body))
+        held = plan.threaded and self.dialect.server_keeps_tools and resumed
+        if not held:
+            body = self.dialect.with_tools(body, self.composed.tools)
+        if plan.choice.mode == ALLOWED:
+            allowed = [name for name in plan.choice.names if name in self.composed.callable]
+            body = self.dialect.with_allowed(body, [*allowed, plan.composer.loader_name])
+        if len(self.rounds) + 1 >= self.policy.max_rounds or self.answers.exhausted:
+            self.limited = True
+        # Where the application answers the loader, a loader call ends the round like any other; a provider's own search
+        # takes no round of ours.
+        if self.limited and self.discovery != "caller" and not plan.hosted:
+            own, refused = self._own(), plan.refused_choices
+            body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own, refused=refused)
+        if not held and self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
+            body = self.dialect.with_markers(body)
+        return self.dialect.settled(body)
+
+    def _own(self) -> list[str]:
+        """The caller's tools that a `tool_choice` can name now."""
+        point = self.plan.point
+        names = self.composed.callable
+        if point is not None and ALLOWED not in point.choosable:
+            sent = {self.dialect.tool_name(tool) for tool in self.composed.tools}
+            names = [name for name in names if name in sent]
+        known = self.plan.registry.by_name
+        return [name for name in names if name in known and self.dialect.tool_name(known[name].definition)]
+
+    def _continued(self, body: Json) -> Json:
+        """The request of the next round: what was sent and the turn so far, or what a server that holds it lacks."""
+        if not self.turn:
+            return body
+        if not self.plan.threaded or not self.rounds:
+            return self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
+        previous = self.dialect.reply(self.rounds[-1])
+        return self.dialect.continued(body, previous.id if previous else "", self.news)
+
+    def uses_form(self) -> bool:
+        """Whether the last body held anything that only the native form puts there."""
+        plan = self.plan
+        if plan.strategy != "native":
+            return False
+        placed = any(proof.placed for proof in self.proofs)
+        special = self.dialect.tool(plan.composer.loader) is None
+        return bool(plan.betas or placed or self.composed.declared or special or self.turn)
+
+    def state(self) -> State:
+        """How the last request of this call was sent."""
+        plan = self.plan
+        names = [proof.name for proof in self.proofs]
+        state = State(
+            strategy=plan.strategy,
+            load_point=plan.load_point,
+            reason=plan.reason,
+            loader=plan.composer.loader_name,
+            catalog=plan.catalog,
+            tools=tuple(without_keys(self.dialect, tool) for tool in self.composed.tools),
+            declared=tuple(self.composed.declared),
+            definitions=definitions(plan.composer, plan.state, names),
+            system=plan.transcript.system,
+            loaded=tuple(names),
+            tolerant=self.tolerant,
+            gone=tuple(sorted(self._gone())),
+            pushed=plan.pushes,
+        )
+        known = plan.state
+        return known if known is not None and known == state else state  # one object for a conversation's records

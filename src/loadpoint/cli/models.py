@@ -1,0 +1,71 @@
+"""`loadpoint models`: what the data says of models and endpoints, and how well it is known. Offline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE
+
+
+def command(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="A model's name in any spelling. Default: the whole table.")
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option("--dialect", metavar="D", help="openai.chat, openai.responses or anthropic.messages."),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", metavar="URL", help="The client's base_url, or a host name.")
+    ] = None,
+    own: Annotated[
+        Path | None,
+        typer.Option("--own", metavar="FILE", help="Lines of your own, instead of those that LOADPOINT_MODELS names."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+) -> int:
+    """Show load points, limits, cache rules and prices with source, date and grade. 1: the model is not known."""
+    from .. import _models
+    from . import _models_view as view
+
+    known = tuple(_models.table("index")["dialect"])
+    if dialect is not None and dialect not in known:
+        print(f"loadpoint: --dialect: {dialect!r} is not known; allowed: {', '.join(known)}", file=sys.stderr)
+        return EXIT_USAGE
+    with _own_lines(own):
+        if model is None:
+            table = view.table(dialect, base_url)
+            view.write_json(table) if as_json else view.show_table(table)
+            return EXIT_OK
+        answer = view.answer(model, dialect, base_url)
+        view.write_json(answer) if as_json else view.show_answer(answer)
+    if answer["family"] is None:
+        print(f"loadpoint: {model!r} is not a model that the data knows", file=sys.stderr)
+        return EXIT_FINDINGS
+    return EXIT_OK
+
+
+@contextmanager
+def _own_lines(file: Path | None) -> Generator[None]:
+    """The environment names `file`, as it would for a program that uses those lines; nothing changes for None."""
+    from .._own_models import VARIABLE
+
+    if file is None:
+        yield
+        return
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(file.expanduser().absolute())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
