@@ -37,12 +37,15 @@ class Exchange:
         headers = compat.headers(options)
         self.mode = next((value for name, value in headers.items() if name.lower() == RAW.lower()), None)
         self.options = self._without_ours(options, headers)
-        self._body = body
+        # The parameters of a request without a body stand where a body has them.
+        self._body: Json = dict(options.params or {}) if body is None else body
         self._retries = 0
         self._sent = time.perf_counter()
         self.call: Driven | None = None
-        if body is not None and session is not None:
-            self.call = session.begin(self._request(options, body))
+        if session is not None:
+            request = self._request(options, self._body)
+            self.call = None if body is None else session.begin(request)
+            self.call = self.call or session.stored(request)
 
     def _without_ours(self, options: Any, headers: dict[str, Any]) -> Any:
         """The caller's own options, unless they carry headers that are meant for us alone."""
@@ -104,6 +107,8 @@ class Exchange:
     def _edited(self, body: Json) -> Any:
         untouched = body is self._body  # then it goes out byte for byte as the SDK would send it
         options = self.options.model_copy() if untouched else self._compat.with_body(self.options, dict(body))
+        if self.running.renames:
+            options.url = _renamed(str(options.url), self.running.renames)
         edits = {name.lower(): value for name, value in self.running.headers.items()}
         headers: dict[str, Any] = {}
         for name, value in self._compat.headers(options).items():
@@ -208,3 +213,9 @@ class Exchange:
             if isinstance(extensions, dict):
                 extensions[EXTENSION] = self.running
         return value
+
+
+def _renamed(url: str, renames: Mapping[str, str]) -> str:
+    """A path, or a whole address, with other ids in it."""
+    path, mark, query = url.partition("?")
+    return "/".join(renames.get(part, part) for part in path.split("/")) + mark + query

@@ -214,6 +214,12 @@ class _Off:
 
         return self._session.begin(replace(request, headers={**request.headers, "x-loadpoint": "off"}))
 
+    def stored(self, request: Request) -> Driven | None:
+        return self._session.stored(request)
+
+    def noted(self, reason: str) -> None:
+        self._session.noted(reason)
+
 
 _override: ContextVar[Policy | None] = ContextVar("loadpoint_policy", default=None)
 

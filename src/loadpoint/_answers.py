@@ -39,6 +39,8 @@ class Answers:
     """The model was told to stop searching."""
     room: Callable[[], int | None] = lambda: None
     """How many tools the list can still take; None where it has no end."""
+    brief: bool = False
+    """The definitions of what a search loads follow its answer."""
     hosted: bool = False
     """The provider searches: what the model calls, it may call."""
 
@@ -95,7 +97,9 @@ class Answers:
             return Outcome("The search failed. Try again with other words.", failed=True), ()
         hits = tuple(match.name for match in found.matches)
         self.searches.append(Search(found.query, hits, found.no_match))
-        return Outcome(found.as_text(), found.added, self.registry.definitions(found.added)), found.added
+        return Outcome(
+            found.as_text(brief=self.brief), found.added, self.registry.definitions(found.added)
+        ), found.added
 
     def _found(self, query: LoaderQuery, added: Collection[str], room: int | None) -> Answer:
         most = self.policy.load_at_most

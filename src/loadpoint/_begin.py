@@ -11,6 +11,7 @@ from ._dialect import Held
 from ._engine import Again, Call, never
 from ._json import Json, digest
 from ._ledger import InProcessLedger, Record, State
+from ._loaded import Evidence
 from ._passing import Passing
 from ._plan import Plan, Request
 from ._refusal import Refusal
@@ -40,7 +41,8 @@ class Beginning(Deciding):
             if held is None or held.previous is None or not self.dialect.server_keeps_tools:
                 return self._as_it_came(None)
             return self._resumed(None)
-        obstacle = self.dialect.obstacle(self.request.body)
+        carrier = self.request.carrier
+        obstacle = (carrier.obstacle if carrier is not None else None) or self.dialect.obstacle(self.request.body)
         if obstacle is not None:
             return self._as_it_came(obstacle)
         registry = self.session.registry(self.dialect, tools, self.policy, self.names())
@@ -84,11 +86,15 @@ class Beginning(Deciding):
             return self._eager(registry, transcript, chosen)
         variant = FIXED if self.cannot_change(transcript, chosen) else point.variant if point is not None else ""
         writes = self.dialect.at(chosen.load_point, variant)
+        before: list[Evidence] = []
         # Other models and policies, or rounds that are lost.
         if variant == FIXED or transcript.forms - {writes.load_point}:
             anew = variant == FIXED
+            before = self.loaded(registry, transcript)
             transcript = replayer.replay(messages, loader=registry.loader, writes=writes, anew=anew)
-        return self.plan(registry, transcript, chosen, threaded=held is not None)
+        plan = self.plan(registry, transcript, chosen, threaded=held is not None)
+        plan.shown_before = tuple(before)
+        return plan
 
     def _driven(self, plan: Plan, request: Request, again: Again = never) -> Call | Passing:
         call = Call(self.session, request, plan, again)
@@ -112,7 +118,7 @@ class Beginning(Deciding):
             return self._as_it_came("the conversation that this request continues is not known")
         state = record.state
         if registry is None:
-            registry = build(self.dialect, state.tools, self.policy, skip=state.loader, names=self.names())
+            registry = build(self.dialect, self._kept(state), self.policy, skip=state.loader, names=self.names())
         elif not self._takes(registry, state):
             reason = "the server holds this conversation's tools, and the request cannot take the form they have there"
             return self._as_it_came(reason, registry)
@@ -131,6 +137,14 @@ class Beginning(Deciding):
         plan.held_loaded = state.loaded
         plan.body = body
         return self._driven(plan, replace(self.request, body=body))
+
+    def _kept(self, state: State) -> list[Json]:
+        """The tools that the server keeps for a conversation, and those that the toolbox has beside them."""
+        kept = list(state.tools)
+        names = {self.dialect.tool_name(tool) for tool in kept}
+        box = self.session.toolbox
+        more = box.wires(self.dialect) if box is not None else ()
+        return [*kept, *(wire for wire in more if self.dialect.tool_name(wire) not in names)]
 
     def _takes(self, registry: Registry, state: State) -> bool:
         """Whether this request can go on in the form in which the server holds what was loaded."""

@@ -13,7 +13,7 @@ from ._compose import Composer
 from ._dialect import Dialect, View
 from ._json import Json, digest
 from ._ledger import Record, State
-from ._loaded import evidence
+from ._loaded import Evidence, evidence
 from ._loader import loader_description, loader_schema
 from ._plan import ALLOWED, NAMED, Plan, Request
 from ._policy import Policy
@@ -41,7 +41,7 @@ class Deciding:
         self.policy = policy
         self.model = str(request.body.get("model") or "")
         self.place = policy.endpoint or request.base_url
-        self.scope = _scope(dialect, request)
+        self.scope = scope_of(dialect, request)
         self.held = dialect.held(request.body)
         self.refusals = frozenset(session.refusals.of(self.place, self.model))
         self.begun = False
@@ -55,8 +55,16 @@ class Deciding:
 
     @cached_property
     def able(self) -> Capability:
-        """What the model takes here."""
-        return capability(self.model, self.dialect.name, self.place)
+        """What the model takes here, and what arrives here."""
+        carrier = self.request.carrier
+        found = capability(self.model, self.spoken, self.place)
+        return found if carrier is None else carrier.narrowed(found)
+
+    @property
+    def spoken(self) -> str:
+        """The dialect in which the endpoint is spoken to."""
+        carrier = self.request.carrier
+        return (carrier.speaks if carrier is not None else "") or self.dialect.name
 
     def names(self) -> NameLimits:
         """What can be the name of a tool that is loaded here."""
@@ -72,7 +80,7 @@ class Deciding:
             deferrable_tokens=registry.deferred_tokens,
             resident_tokens=registry.resident_tokens,
             deferrable_count=len(registry.deferred),
-            cache_rule=_prices.cache_rule(self.model, self.dialect.name, self.place),
+            cache_rule=_prices.cache_rule(self.model, self.spoken, self.place),
             pinned=state.strategy if state else None,
             pinned_load_point=state.load_point if state else None,
             evidence=self.begun or (state is None and self._shows_a_load(registry, transcript)),
@@ -82,7 +90,18 @@ class Deciding:
             renders=self.dialect.renders,
             refused=[refusal.point for refusal in self.refusals if not refusal.wants_all],
             unnamed=self.unnameable(registry, transcript.views),
+            taken=self._taken(registry, state.load_point if state else None),
         )
+
+    def _taken(self, registry: Registry, pinned: str | None) -> list[str]:
+        """The provider's own searches that this conversation would have, and whose name is that of a tool."""
+        found: list[str] = []
+        for point in {point.name: point for point in (*self.able.insisted, *self.able.points) if point.hosted}.values():
+            asked = self.policy.search == "hosted" or point.name in (self.policy.load_point, pinned)
+            search = self.dialect.at(point.name, point.variant).loader(registry.loader, "", {})
+            if asked and self.dialect.tool_name(search) in registry.by_name:
+                found.append(point.name)
+        return found
 
     def unnameable(self, registry: Registry, views: Sequence[View], held: Sequence[str] = ()) -> list[str]:
         """The load points whose tools this request's `tool_choice` could not name; `held` are loaded at the server."""
@@ -95,10 +114,13 @@ class Deciding:
             return []
         return [point.name for point in self.able.points if choice.mode not in point.choosable]
 
+    def loaded(self, registry: Registry, transcript: Transcript) -> list[Evidence]:
+        """What the transcript proves to be loaded."""
+        return evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+
     def _shows_a_load(self, registry: Registry, transcript: Transcript) -> bool:
         """Whether the transcript shows a search; a conversation that is on record says itself how it is sent."""
-        proofs = evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
-        return any(proof.why == "search" for proof in proofs)
+        return any(proof.why == "search" for proof in self.loaded(registry, transcript))
 
     def plan(self, registry: Registry, transcript: Transcript, chosen: Chosen, *, threaded: bool) -> Plan:
         point = self.able.point(chosen.load_point)
@@ -131,10 +153,17 @@ class Deciding:
             additive=self.additive(chosen),
             most=self.able.limits.functions,
             refused_choices=self.able.refused_choices,
+            pushed=self._pushed(known if transcript.exact else None),
+            pushes=self.session.toolbox.generation if self.session.toolbox is not None else 0,
             threaded=threaded,
             binds_thinking=binds,
             voided=binds and self._voided(transcript),
         )
+
+    def _pushed(self, state: State | None) -> tuple[str, ...]:
+        """The tools that the application has pushed since the last request of this conversation."""
+        box = self.session.toolbox
+        return () if box is None or state is None else box.pushed(state.pushed)
 
     def cannot_change(self, transcript: Transcript, chosen: Chosen) -> bool:
         """Whether the conversation changes its tools by messages which another model took, and this one does not.
@@ -142,7 +171,7 @@ class Deciding:
         A caller who asks for the feature himself knows better than the data.
         """
         changed = any(view.role == "system" and view.results for view in transcript.views)
-        if not changed or chosen.strategy != "native" or self.additive(chosen) is not None:
+        if not changed or self.additive(chosen) is not None:
             return False
         points = (*self.able.points, *self.able.insisted)
         betas = [beta for point in points if point.additive for beta in point.betas]
@@ -203,9 +232,9 @@ class Deciding:
     def _catalog(self, registry: Registry, *, hosted: bool) -> str:
         """The listing within its budget, and within what the endpoint takes as a description where it stands there.
 
-        A provider's own search has no description of ours that could hold it.
+        A provider's own search has no description of ours that could hold it, and knows itself what it can find.
         """
-        if hosted and self.policy.catalog == "tool":
+        if hosted:
             return ""
         budget = self.policy.catalog_tokens
         text = registry.catalog(budget)
@@ -223,7 +252,8 @@ class Deciding:
         return dialect.loader(registry.loader, loader_description(listed), loader_schema())
 
 
-def _scope(dialect: Dialect, request: Request) -> str:
+def scope_of(dialect: Dialect, request: Request) -> str:
+    """Whose conversations a request can be of: those of one API, endpoint and credential, or the one that it names."""
     conversation = request.headers.get("x-loadpoint-conversation")
     # Names such as "1" repeat across accounts: they name one among the conversations of a credential.
     who = digest(request.credential)

@@ -118,6 +118,10 @@ class Dialect(Protocol):
         """`create`, `count`, `batch`, or None for a request that is not of this dialect."""
         ...
 
+    def stored(self, method: str, path: str) -> str | None:
+        """The id of the stored reply that this request asks for, by which a caller may know it; None for any other."""
+        ...
+
     def obstacle(self, body: Json) -> str | None:
         """Why this request cannot be improved and goes through as it is; None if it can."""
         ...
@@ -156,6 +160,13 @@ class Dialect(Protocol):
 
     def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
         """A copy of `body` with other tools."""
+        ...
+
+    def standing(self, tools: Sequence[Json]) -> list[Json]:
+        """What the model reads of these tools from the start, as entries of the list that `with_tools` sends.
+
+        Of what is deferred that is nothing in most forms, a name and a description in some.
+        """
         ...
 
     def tool(self, wire: Json) -> Tool | None:

@@ -57,6 +57,11 @@ class Driven(Reported, Protocol):
         ...
 
     @property
+    def renames(self) -> Mapping[str, str]:
+        """Ids in the path of every upstream request, and what is sent instead of each."""
+        ...
+
+    @property
     def streaming(self) -> bool:
         """Whether the replies are streams: then `splice` takes the place of `feed`."""
         ...
@@ -101,4 +106,12 @@ class Beginner(Protocol):
 
     def begin(self, request: Request) -> Driven | None:
         """The logical call that starts with `request`; None: send it untouched."""
+        ...
+
+    def stored(self, request: Request) -> Driven | None:
+        """What drives a request for a stored reply, its parameters as the body; None: send it untouched."""
+        ...
+
+    def noted(self, reason: str) -> None:
+        """Report something that is sent past the session, as a call that was left alone for this reason."""
         ...

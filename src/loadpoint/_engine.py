@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
 from ._dialect import CallView, Outcome, ReplyView, Shown
 from ._json import Json, as_object, well_formed
@@ -45,6 +45,7 @@ class Call(Sending):
 
     exchange = True
     untouched = False
+    renames: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, session: Session, request: Request, plan: Plan, again: Again = never) -> None:
         super().__init__(session, request)
@@ -56,6 +57,7 @@ class Call(Sending):
         self._report: CallReport | None = None
         self._again = again
         self._refusals: tuple[Refusal, ...] = ()
+        self.notes: list[str] = []
         self.passing: Passing | None = None
         self.faulty = False
         self.paid: list[PaidRound] = []
@@ -145,10 +147,9 @@ class Call(Sending):
         goes_on = self.plan.load_point or self.plan.strategy if whole is None else "every tool in the request"
         text = f"the endpoint refused {what} ({said(message)}); the call went on with {goes_on}"
         log.warning("%s", text)
-        if whole is None:
-            self.plan.warnings.append(text)
-        else:
-            whole.warn(text)
+        self.notes.append(text)
+        if whole is not None:
+            whole.warn(self.notes)
         return body
 
     def _restarted(self, plan: Plan | Passing | None) -> Json | None:

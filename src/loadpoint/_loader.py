@@ -66,13 +66,13 @@ def loader_name(taken: Collection[str]) -> str:
 
 
 def loader_schema() -> Json:
-    """The JSON Schema of the loader's parameters; a new object each time."""
+    """The JSON Schema of the loader's parameters; a new object each time.
+
+    Bounds and defaults would be in every first request of every conversation, and are kept when arguments are read.
+    """
     return {
         "type": "object",
-        "properties": {
-            "query": {"type": "string", "minLength": 1},
-            "max_results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_RESULTS},
-        },
+        "properties": {"query": {"type": "string"}, "max_results": {"type": "integer"}},
         "required": ["query"],
     }
 
@@ -159,12 +159,16 @@ class Answer:
         """Whether nothing was found."""
         return not self.matches
 
-    def as_json(self) -> Json:
-        """The answer as the loader's JSON result."""
+    def as_json(self, *, brief: bool = False) -> Json:
+        """The answer as the loader's JSON result; `brief` where definitions stand behind it, which say what they do."""
+        told = () if not brief else self.added
         body: dict[str, Any] = {
             "query": self.query,
             "matches": [
-                {"name": found.name, "description": found.description, "loaded": found.loaded} for found in self.matches
+                {"name": found.name}
+                | ({} if found.name in told else {"description": found.description})
+                | {"loaded": found.loaded}
+                for found in self.matches
             ],
             "total_available": self.total_available,
             "addedToolNames": list(self.added),
@@ -175,9 +179,9 @@ class Answer:
             body["pending_mcp_servers"] = list(self.pending_servers)
         return body
 
-    def as_text(self) -> str:
+    def as_text(self, *, brief: bool = False) -> str:
         """The same as compact JSON text."""
-        return dumps(self.as_json())
+        return dumps(self.as_json(brief=brief))
 
 
 def answer(  # noqa: PLR0913 - a pure function of everything that an answer depends on

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ._dialect import CallView, Dialect
 from ._json import Json, as_object
@@ -22,6 +22,7 @@ class Passing:
     """One request, one reply, handed back as it is. `body` is the caller's own unless our items had to leave it."""
 
     changed = False
+    renames: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self,
@@ -60,9 +61,9 @@ class Passing:
             log.exception("a fault in loadpoint: this reply is not remembered, and handed over all the same")
         return None
 
-    def warn(self, text: str) -> None:
-        """Add a warning to the report."""
-        self.report = replace(self.report, warnings=(*self.report.warnings, text))
+    def warn(self, texts: Sequence[str]) -> None:
+        """Add warnings to the report."""
+        self.report = replace(self.report, warnings=(*self.report.warnings, *texts))
 
     def rejected(self, status: int, message: str) -> Json | None:
         """Always None: nothing was put into the request that could be left out."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ._capability import LoadPoint
+from ._carrier import Carrier
 from ._compose import Composer
 from ._dialect import CallView, Choice, Dialect, Outcome, Shown
 from ._json import Json
 from ._ledger._record import State
+from ._loaded import Evidence
 from ._policy import Policy
 from ._replay import Transcript
 
@@ -27,7 +29,7 @@ class Request:
     """One request of the caller.
 
     `path` has no host and no query. `headers` are the caller's own for this request, names in lower case. Only a digest
-    of `credential` is kept.
+    of `credential` is kept. `carrier` is what rewrites the request on its way to `base_url`, None where nothing does.
     """
 
     method: str
@@ -36,6 +38,7 @@ class Request:
     headers: Mapping[str, str]
     base_url: str
     credential: str
+    carrier: Carrier | None = None
 
 
 @dataclass(slots=True)
@@ -71,6 +74,8 @@ class Plan:
     pushes: int = 0
     """How often it has done so, as far as this request knows."""
     held_loaded: tuple[str, ...] = ()
+    shown_before: tuple[Evidence, ...] = ()
+    """What is loaded, where some of it was in a form that this request cannot hold: that stands in the list."""
     threaded: bool = False
     binds_thinking: bool = False
     """Whether this model voids thinking when what came before it changes, and can be asked to bear that."""

@@ -50,9 +50,8 @@ def predict(
 
 
 def in_context(dialect: Dialect, state: State) -> list[dict[str, object]]:
-    """The tools that stand in the cached prefix: all but the declared ones."""
-    declared = set(state.declared)
-    return [tool for tool in state.tools if (dialect.tool_name(tool) or "") not in declared]
+    """The tools as they stand in the cached prefix."""
+    return dialect.standing(state.tools)
 
 
 def tools_changed(dialect: Dialect, before: State, now: State) -> tuple[str | None, int]:
@@ -64,13 +63,19 @@ def tools_changed(dialect: Dialect, before: State, now: State) -> tuple[str | No
     tokens = estimate_bytes(sum(map(utf8_size, new[:shared])))
     if old == new:
         return None, tokens
-    if shared == len(old):
+    if shared == len(old) or _grown(before, now):
         return "tools_grew", tokens
     if sorted(old) == sorted(new):
         return "tools_reordered", tokens
     if before.catalog != now.catalog:
         return "catalog_changed", tokens
     return "tool_changed", tokens
+
+
+def _grown(before: State, now: State) -> bool:
+    """Whether everything of `before` is still sent, and more: what joins a group changes what is said of the group."""
+    sent = set(map(dumps, now.tools))
+    return len(now.tools) > len(before.tools) and all(dumps(tool) in sent for tool in before.tools)
 
 
 def _texts(dialect: Dialect, state: State) -> Sequence[str]:

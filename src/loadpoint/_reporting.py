@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from ._engine import Call
 
 
+_TELLING = 1_000
+"""Deferred tokens from which an estimate can tell whether they were billed."""
+_MOST_OF = 0.6
+
+
 def passing_report(
     reason: str, registry: Registry | None, *, warnings: tuple[str, ...] = (), weighed: bool = False
 ) -> CallReport:
@@ -45,15 +50,15 @@ def call_report(call: Call) -> CallReport:
     sent = estimate_bytes(sum(utf8_size(dumps(tool)) for tool in in_context(plan.dialect, state)))
     if plan.policy.catalog == "system" and plan.dialect.with_catalog(call.request.body, "") is not None:
         sent += estimate(plan.catalog)
-    resident = {plan.dialect.tool_name(tool) for tool in in_context(plan.dialect, state)}
+    resident = {plan.dialect.tool_name(tool) for tool in state.tools} - {*state.declared}
     placed = [proof.name for proof in call.proofs if proof.placed and proof.name not in resident]
     loaded = sum(plan.registry.tokens(name) for name in placed) if plan.load_point else 0
     sent += loaded
     eager = plan.registry.deferred_tokens + plan.registry.resident_tokens
     turn = estimate_bytes(sum(utf8_size(dumps(message)) for message in call.turn))
     context = sent + plan.transcript.tokens + turn + estimate(plan.dialect.system(call.request.body))
-    if not plan.dialect.by_reference:
-        context -= min(loaded, plan.transcript.tokens + turn)  # they were counted where they stand
+    there = sum(plan.registry.tokens(name) for name in placed if name in call.valued)
+    context -= min(there, plan.transcript.tokens + turn)  # they were counted where they stand
     limit = ("search_limit",) if call.limited else ()
     return CallReport(
         strategy=plan.strategy,
@@ -69,8 +74,28 @@ def call_report(call: Call) -> CallReport:
         added_ms=sum(entry.ms for entry in call.log[:-1]),
         prefix=_prefix(call),
         searches=tuple(call.answers.searches),
-        warnings=(*plan.warnings, *limit),
+        warnings=(*plan.warnings, *call.notes, *_ignored(call, context), *limit),
     )
+
+
+def _ignored(call: Call, context: int) -> tuple[str, ...]:
+    """A warning where the usage says that tools which were only declared stand in the model's context all the same.
+
+    Providers that do not know the mark drop it without an error. A search of theirs bills its passes, so that a request
+    with one says nothing.
+    """
+    waiting = set(call.composed.declared) - {proof.name for proof in call.proofs if proof.placed}
+    declared = sum(call.plan.registry.tokens(name) for name in waiting)
+    if len(call.log) != 1 or declared < _TELLING or (call.plan.hosted and call.answers.searches):
+        return ()
+    billed = read(call.log[0].usage, call.plan.dialect.usage_fields).input_tokens
+    if billed - context < declared * _MOST_OF:
+        return ()
+    text = (
+        f"deferral seems to be ignored here: {billed:,} input tokens where about {context:,} were expected, beside "
+        f"about {declared:,} of deferred tools; see Policy.load_point and Policy.strategy"
+    )
+    return (text,)
 
 
 def _prefix(call: Call) -> Prefix:

@@ -27,6 +27,9 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cache": ((), ("minimum", "block", "breakpoints", "automatic", "lookback", "ttl", "read", "write")),
     "price": (("usd",), ()),
     "threshold": (("strategy", "read", "write", "tokens", "per_context"), ()),
+    # What a library that calls many providers makes of a request, and where it sends it.
+    "route": (("providers", "carries", "reason", "version"), ("modes", "speaks")),
+    "host": (("providers", "url"), ("settings",)),
 }
 """Per kind of row: the fields that it must have, and those that it may have beside conditions and provenance."""
 OWN_KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -133,6 +136,10 @@ def _checks(content: Mapping[str, Any]) -> Mapping[str, _Check]:
         "grade": _one_of(GRADES),
         "name": _one_of(forms),
         "load_points": _some_of(forms),
+        "carries": _some_of(forms, empty=True),
+        "speaks": _one_of(tuple(index["dialect"])),
+        **dict.fromkeys(("providers", "modes", "settings"), texts),
+        **dict.fromkeys(("url", "route.version"), text),
         "declare": _one_of(("on_load", "all")),
         "choosable": _some_of(MODES, empty=True),
         "refused_choices": _some_of(("required", *MODES), empty=True),

@@ -59,6 +59,7 @@ class Sending:
             [],
             {},
             room=self._room,
+            brief=plan.strategy == "native" and not self.dialect.by_reference,
             hosted=plan.hosted,
         )
         given, betas = self.dialect.tolerant(plan.body) if self.tolerant else (plan.body, ())
@@ -81,10 +82,21 @@ class Sending:
         self.stale = plan.composer.stale(plan.transcript.views, plan.state if plan.held_loaded else None)
         plan.warnings += [f"the definition of {name} has changed" for name in self.stale]
         self.valued -= set(self.stale)
-        proofs = [proof for proof in (*held, *proofs) if proof.name not in self.stale]
+        proofs = [proof for proof in (*held, *self._with_lost(proofs)) if proof.name not in self.stale]
+        if plan.additive is None:  # they come to stand at the end of the list
+            loaded = {proof.name for proof in proofs}
+            pushed = [name for name in plan.pushed if name not in loaded and self._known(name)]
+            proofs += [Evidence(name, plan.transcript.turns, "added") for name in pushed]
         if plan.hosted:  # a call of a tool that is declared is no reason to list it
             proofs = [replace(proof, placed=True) for proof in proofs]
         return proofs
+
+    def _with_lost(self, proofs: list[Evidence]) -> list[Evidence]:
+        """The proofs with those that this form of the request cannot hold, each in its place."""
+        order = {proof.name: at for at, proof in enumerate(self.plan.shown_before)}
+        known = {proof.name for proof in proofs}
+        lost = [replace(proof, placed=False) for proof in self.plan.shown_before if proof.name not in known]
+        return sorted([*proofs, *lost], key=lambda proof: order.get(proof.name, len(order)))
 
     def _place(self) -> None:
         """Load what has to be there without a search by messages of our own, where the model takes them.

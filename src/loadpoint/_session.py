@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from . import _prices
 from ._begin import Beginning
 from ._capability import capability
 from ._checkpoint import Checkpoints
+from ._deciding import scope_of
 from ._dialect import Dialect
 from ._engine import Call
 from ._json import Json, digest, dumps, well_formed
@@ -29,17 +30,34 @@ from ._refusal import Refusal, Refusals
 from ._registry import ANY_NAME, NameLimits, Registry, build
 from ._replay import Reader, Replayer
 from ._report import CallReport
+from ._reporting import passing_report
+from ._stored import Stored
 from ._usage import add, read, with_iterations
 from .errors import PolicyError
-
-if TYPE_CHECKING:
-    from .toolbox import Toolbox
 
 log = logging.getLogger("loadpoint")
 _REGISTRIES, _TOOLS = 32, 40_000
 """Registries that are kept, and tools in all of them: each tool takes some 5 kB, its index included."""
 _RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], NameLimits, int]"
 _LATER = {"strategy": ("frozen",)}
+
+
+@runtime_checkable
+class Box(Protocol):
+    """What a session asks of a toolbox."""
+
+    @property
+    def generation(self) -> int:
+        """How often tools were pushed."""
+        ...
+
+    def pushed(self, since: int) -> tuple[str, ...]:
+        """The names that were pushed after `since` pushes."""
+        ...
+
+    def wires(self, dialect: Dialect) -> tuple[Json, ...]:
+        """The tools as wire definitions of a dialect."""
+        ...
 
 
 class Session:
@@ -55,17 +73,16 @@ class Session:
         policy: Policy,
         *,
         ledger: Ledger | None = None,
-        toolbox: Toolbox | None = None,
+        toolbox: Box | None = None,
         on_report: Callable[[CallReport], None] | None = None,
     ) -> None:
-        if toolbox is not None:
-            raise PolicyError("wrap: `toolbox` is not built yet in this version; Toolbox.answer works without it")
         _possible(policy)
         _usable(ledger, on_report)
         self.dialects = tuple(dialects)
         self._policy = policy
         self.ledger: Ledger = ledger if ledger is not None else InProcessLedger()
         self.on_report = on_report
+        self.toolbox = _a_toolbox(toolbox)
         self._readers = {dialect.name: Reader(dialect) for dialect in dialects}
         self._registries: list[tuple[_RegistryKey, list[Any], Registry]] = []
         self._lock = threading.Lock()
@@ -91,7 +108,12 @@ class Session:
                 continue
             policy = self.policy
             try:
-                return Beginning(self, dialect, kind, request, policy).call()
+                filled = self._filled(dialect, kind, request)
+                call = Beginning(self, dialect, kind, filled, policy).call()
+                if call is None and filled is not request:
+                    report = passing_report("there is nothing to defer", None)
+                    return Passing(self, filled, dialect, filled.body, report=report, exchange=kind == "create")
+                return call
             except PolicyError as error:  # such as a file of the user's own lines about models
                 log.error("this request is sent as it is: %s", error)
             except Exception:
@@ -100,6 +122,26 @@ class Session:
                         "this request cannot be improved because of a fault in loadpoint; it is sent as it is"
                     )
         return None
+
+    def stored(self, request: Request) -> Stored | None:
+        """What drives a request for a stored reply that the caller knows by another id; None for any other request."""
+        for dialect in self.dialects:
+            shown = dialect.stored(request.method, request.path)
+            record = None if shown is None else self.find(digest(scope_of(dialect, request), "reply", shown))
+            if shown is not None and record is not None and record.reply_id not in (None, "", shown):
+                return Stored(request, shown, str(record.reply_id), streaming=dialect.streaming(request.body))
+        return None
+
+    def _filled(self, dialect: Dialect, kind: str, request: Request) -> Request:
+        """The request with the toolbox's tools behind the caller's own, which win where the names are the same."""
+        held = dialect.held(request.body)
+        kept = held is not None and held.previous is not None and dialect.server_keeps_tools
+        if self.toolbox is None or kept or kind not in ("create", "count"):
+            return request
+        own = dialect.tools(request.body)
+        names = {dialect.tool_name(tool) for tool in own if isinstance(tool, dict)}
+        more = [wire for wire in self.toolbox.wires(dialect) if dialect.tool_name(wire) not in names]
+        return replace(request, body=dialect.with_tools(request.body, [*own, *more])) if more else request
 
     def reader(self, dialect: Dialect) -> Reader:
         """The reader of a dialect's messages, which remembers those it has read."""
@@ -179,6 +221,10 @@ class Session:
         self.tell(report)
         return report
 
+    def noted(self, reason: str) -> None:
+        """Report something that is sent past the session, as a call that was left alone for this reason."""
+        self.tell(passing_report(reason, None))
+
     def tell(self, report: CallReport) -> None:
         """Give a report to `on_report`. Never raises: the reply is paid for."""
         if self.on_report is None:
@@ -256,6 +302,12 @@ def _usable(ledger: object, on_report: object) -> None:
         raise PolicyError(f"ledger: {ledger!r} is not usable; allowed: a Ledger, such as SqliteLedger('loads.db')")
     if on_report is not None and (not callable(on_report) or iscoroutinefunction(on_report)):
         raise PolicyError(f"on_report: {on_report!r} is not usable; allowed: a plain function that takes a CallReport")
+
+
+def _a_toolbox(toolbox: object) -> Box | None:
+    if toolbox is not None and not isinstance(toolbox, Box):
+        raise PolicyError(f"toolbox: {toolbox!r} is not usable; allowed: a loadpoint.Toolbox")
+    return toolbox
 
 
 def _possible(policy: Policy) -> None:

@@ -211,6 +211,7 @@ class FakeCall:
         self.chat = "choices" in json.dumps(request.body) or request.path.endswith("completions")
         self.key = json.dumps(request.body, sort_keys=True)
         self.exchange = exchange
+        self.renames: dict[str, str] = {}
         self.streaming = bool(request.body.get("stream"))
         self.headers: dict[str, str | None] = dict(session.edits)
         self.body = {**request.body, "tools": [{"type": "function", "function": {"name": LOADER}}]}
@@ -334,3 +335,9 @@ class FakeSession:
         call = FakeCall(self, request, exchange=not off)
         self.calls.append(call)
         return call
+
+    def stored(self, request: Any) -> Any:
+        return None
+
+    def noted(self, reason: str) -> None:
+        self.requests.append(reason)

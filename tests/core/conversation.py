@@ -162,6 +162,10 @@ class Conversation:
     shown: list[bytes] = field(default_factory=list)
     style: Callable[[Json], Json] | None = None
     cut: Callable[[bytes], list[bytes]] | None = None
+    refuses: Callable[[Json, Json], str | None] = lambda _body, _headers: None
+    """What the endpoint says against a body and its headers; None if it takes them."""
+    refused: list[Json] = field(default_factory=list)
+    """The bodies that it did not take."""
 
     def __post_init__(self) -> None:
         self.edits: dict[str, Any] = {}
@@ -248,13 +252,19 @@ class Conversation:
         return rebuilt(self.dialect, b"".join(out))
 
     def _ok(self, call: Any, body: Json) -> bytes:
-        """The bytes of a good answer; an error is told to the call, as an adapter does, and raised."""
-        status, raw = self.post(body)
-        if status != 200:
-            if call is not None:
-                call.failed()
-            raise UpstreamError(raw.decode())
-        return raw
+        """The bytes of a good answer; an error is told to the call, as an adapter does, and raised unless it goes on."""
+        while True:
+            said = self.refuses(body, self.edits)
+            status, raw = self.post(body) if said is None else (400, json.dumps({"error": {"message": said}}).encode())
+            if status == 200:
+                return raw
+            self.refused.append(body)
+            again = None if call is None else call.rejected(status, raw.decode())
+            if again is None:
+                if call is not None:
+                    call.failed()
+                raise UpstreamError(raw.decode())
+            body, self.edits = again, dict(call.headers)
 
     # -- reading what was sent and shown --------------------------------------------------------------------------
 

@@ -126,18 +126,28 @@ def _views(wire: Json) -> Iterator[ResultView]:
 
 
 def nameable(body: Json) -> Json:
-    """A request whose `tool_choice` finds the tool that it names; the same object where it does.
+    """A request whose list has the tools that its `tool_choice` and its results name; the same object where it does.
 
-    Whether a choice may name what stands in a message only is not documented. A deferred declaration beside it leaves
-    the cached prefix alone, and repeats the definition, which is no change.
+    Whether these may name what stands in a message only is not documented. A deferred declaration beside it leaves the
+    cached prefix alone, and repeats the definition, which is no change. Results name tools where another form had found
+    again what this one had added.
     """
+    tools, messages = objects(body.get("tools")), objects(body.get("messages"))
     chosen = as_object(body.get("tool_choice")) or {}
-    tools = objects(body.get("tools"))
-    name = chosen.get("name")
-    if chosen.get("type") != "tool" or not tools or any(tool.get("name") == name for tool in tools):
-        return body
-    wire = defined(objects(body.get("messages"))).get(str(name))
-    return body if wire is None else {**body, "tools": [*tools, {**unmarked(wire), "defer_loading": True}]}
+    names = [*_referred(messages), *([str(chosen.get("name"))] if chosen.get("type") == "tool" else [])]
+    missing = dict.fromkeys(name for name in names if all(tool.get("name") != name for tool in tools))
+    known = defined(messages) if missing and tools else {}
+    late = [{**unmarked(known[name]), "defer_loading": True} for name in missing if name in known]
+    return {**body, "tools": [*tools, *late]} if late else body
+
+
+def _referred(messages: Iterable[Json]) -> Iterator[str]:
+    """The names that results refer to."""
+    for wire in messages:
+        for block in objects(wire.get("content")) if wire.get("role") == "user" else []:
+            for part in objects(block.get("content")) if block.get("type") == "tool_result" else []:
+                if part.get("type") == "tool_reference":
+                    yield str(part.get("tool_name"))
 
 
 def with_residents(body: Json, names: Collection[str]) -> Json:

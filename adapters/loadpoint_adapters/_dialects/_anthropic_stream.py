@@ -14,6 +14,8 @@ from loadpoint._sse import Event, frame
 from ._anthropic_blocks import call_view
 from ._anthropic_search import shown_items
 
+_AT_START_ONLY = frozenset({"cache_creation", "service_tier", "speed", "inference_geo"})
+"""What the usage at the start of a stream has and that at its end has not (the types of the package, 2.14.0)."""
 _TEXT_DELTAS = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
@@ -45,7 +47,7 @@ class MessagesMerger:
         delta = {key: result.get(key) for key in ("stop_reason", "stop_sequence")}
         extra = {key: result[key] for key in ("container", "stop_details") if key in result}
         beside = {key: result[key] for key in ("context_management",) if key in result}
-        usage: Json = result.get("usage") or {}
+        usage = {key: value for key, value in (result.get("usage") or {}).items() if key not in _AT_START_ONLY}
         yield _event({"type": "message_delta", "delta": {**delta, **extra}, "usage": usage, **beside})
         yield _event({"type": "message_stop"})
 

@@ -230,9 +230,10 @@ def farewell(names: Sequence[str]) -> Json:
 
 
 def joined(results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
-    """Results first; what loads tools by itself stands behind the last result of the caller's."""
-    outputs = [item for item in results if is_output(item)]
-    loads = [item for item in results if not is_output(item)]
+    """Results first; what loads tools by itself stands behind the last result of the caller's: items, whole searches."""
+    whole = {item.get("call_id") for item in results if is_search(item)}
+    outputs = [item for item in results if is_output(item) and item.get("call_id") not in whole]
+    loads = [item for item in results if item not in outputs]
     at = max((place for place, item in enumerate(following, 1) if is_output(item)), default=0)
     return [*outputs, *following[:at], *loads, *following[at:]]
 

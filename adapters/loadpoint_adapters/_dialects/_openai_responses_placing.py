@@ -12,8 +12,18 @@ from typing import Any
 
 from loadpoint._json import Json, objects
 
-from ._openai_responses_items import is_output, is_search
-from ._openai_responses_tools import AUTOMATIC, SEARCH, expanded, member, search_output, tool_name
+from ._openai_responses_items import is_output, is_search, without_namespace
+from ._openai_responses_tools import (
+    AUTOMATIC,
+    SEARCH,
+    definition,
+    expanded,
+    marked,
+    member,
+    namespaces,
+    search_output,
+    tool_name,
+)
 
 
 @dataclass(slots=True)
@@ -69,6 +79,13 @@ def with_namespaces(items: Sequence[Json], tools: Any) -> Sequence[Json]:
     return out if any(new is not old for new, old in zip(out, items, strict=True)) else items
 
 
+def without_namespaces(items: Sequence[Json], tools: Any) -> Sequence[Json]:
+    """The items without namespaces that this request does not declare; the same object where there are none."""
+    known = namespaces(tools)
+    out = [without_namespace(item, known) for item in items]
+    return out if any(new is not old for new, old in zip(out, items, strict=True)) else items
+
+
 def _placed(item: Json, places: _Places) -> Json:
     if item.get("type") not in ("function_call", "custom_tool_call"):
         return item
@@ -78,6 +95,30 @@ def _placed(item: Json, places: _Places) -> Json:
         return item
     out = {key: value for key, value in item.items() if key != "namespace"}
     return out if wanted is None else {**out, "namespace": wanted}
+
+
+def declared_once(items: Sequence[Json], tools: Any) -> Sequence[Json]:
+    """The items without what they add that stands in the list of tools just so; the same object where nothing does.
+
+    What another form has added is evidence, and the list may hold it now: models before GPT-5.6 refuse it twice
+    (pydantic-ai 2.68, providers/openai.py).
+    """
+    if not any(item.get("type") == "additional_tools" for item in items):
+        return items
+    listed = {name: wire for wire in objects(expanded(tools)) if (name := tool_name(wire)) and not marked(wire)}
+    out: list[Json] = []
+    for item in items:
+        given = objects(item.get("tools")) if item.get("type") == "additional_tools" else []
+        kept = [wire for wire in given if not _same(wire, listed.get(tool_name(wire) or ""))]
+        if len(kept) == len(given):
+            out.append(item)
+        elif kept:
+            out.append({**item, "tools": kept})
+    return items if len(out) == len(items) and all(new is old for new, old in zip(out, items, strict=True)) else out
+
+
+def _same(wire: Json, other: Json | None) -> bool:
+    return other is not None and definition(wire, deferred=False) == definition(other, deferred=False)
 
 
 def paired(items: Sequence[Json]) -> list[Json]:

@@ -106,6 +106,25 @@ def definition(wire: Json, *, deferred: bool) -> Json:
     return {**out, "defer_loading": True} if deferred else out
 
 
+def standing(tools: Iterable[Json]) -> list[Json]:
+    """What the model reads of a request's tools from the start.
+
+    Of a deferred function the name and the description, of a namespace both of these and the members that are not
+    deferred (the guide, "tool search").
+    """
+    return [_standing(wire) for wire in tools]
+
+
+def _standing(wire: Json) -> Json:
+    if wire.get("type") == "namespace":
+        return {
+            **wire,
+            "tools": [inner for inner in objects(wire.get("tools")) if inner.get("defer_loading") is not True],
+        }
+    kept = ("type", "name", "description") if wire.get("defer_loading") is True else wire
+    return {key: wire[key] for key in kept if key in wire}
+
+
 def loaded(item: Json) -> tuple[tuple[str, ...], tuple[Json, ...]]:
     """The names and definitions of what an item loads by value."""
     wires = [definition(wire, deferred=False) for wire in objects(expanded(item.get("tools")))]

@@ -20,6 +20,7 @@ from loadpoint._usage import UsageFields
 from . import _anthropic_blocks as blocks
 from . import _anthropic_changes as changes
 from . import _anthropic_search as search
+from . import _gateway_search as gateway_
 from ._anthropic_stream import MessagesMerger
 
 _OPERATIONS = {"/messages": "create", "/messages/count_tokens": "count", "/messages/batches": "batch"}
@@ -37,22 +38,26 @@ class _Form:
 
     `by_reference`: loads name what `tools` declares. `message`: they stand in a system message behind the results, and
     not in a result. `search`: the kind of the provider's own search. `fixed`: requests may not change their tools.
+    `gateway`: the gateway that searches, whose requests have neither references nor changes.
     """
 
     by_reference: bool = True
     message: bool = False
     search: str = ""
     fixed: bool = False
+    gateway: str = ""
 
 
 _FORMS: Mapping[str | None, _Form] = {
     None: _Form(),
+    "None:fixed": _Form(fixed=True),
     "tool_reference": _Form(),
     "tool_reference:fixed": _Form(fixed=True),  # a model or a platform that takes no tool changes
     "tool_addition": _Form(by_reference=False, message=True),
     "tool_addition:reference": _Form(message=True),  # a platform that takes changes by reference only
     "hosted_search": _Form(search="bm25"),
     "hosted_search:regex": _Form(search="regex"),  # a platform that has no other
+    "gateway_search": _Form(gateway="openrouter"),  # the only one that searches in this API
 }
 
 
@@ -73,7 +78,7 @@ class AnthropicMessages:
         written="cache_creation_input_tokens",
         input_is_total=False,
     )
-    renders = frozenset({"tool_reference", "tool_addition", "hosted_search"})
+    renders = frozenset({"tool_reference", "tool_addition", "hosted_search", "gateway_search"})
     lists_iterations = True
     server_keeps_tools = True
 
@@ -92,10 +97,15 @@ class AnthropicMessages:
             return None
         return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
 
+    def stored(self, method: str, path: str) -> str | None:
+        return None
+
     def obstacle(self, body: Json) -> str | None:
         for tool in objects(body.get("tools")):
             if str(tool.get("type") or "").startswith(_SEARCH_TOOLS):
                 return "the request brings the provider's own tool search"
+            if gateway_.name_of(tool):
+                return "the request brings the gateway's own tool search"
         if not isinstance(body.get("messages"), list) or len(self.messages(body)) != len(as_list(body["messages"])):
             return "the messages are not a list of JSON objects"
         return None
@@ -138,7 +148,15 @@ class AnthropicMessages:
 
     def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
         held = not self.by_reference and len(tools) > 0
-        return {**body, "tools": changes.with_placeholder(tools) if held else list(tools)}
+        return {**body, "tools": changes.with_placeholder(tools) if held else self._sent(tools)}
+
+    def _sent(self, tools: Sequence[Json]) -> list[Json]:
+        if not self.form.gateway:
+            return list(tools)
+        return gateway_.arranged(tools, self.form.gateway, self.marked, changes.unmarked)
+
+    def standing(self, tools: Sequence[Json]) -> list[Json]:
+        return [wire for wire in self._sent(tools) if not self.marked(wire)]
 
     def tool(self, wire: Json) -> Tool | None:
         name = wire.get("name")
@@ -152,7 +170,7 @@ class AnthropicMessages:
 
     def tool_name(self, wire: Json) -> str | None:
         name = wire.get("name")
-        return name if isinstance(name, str) and name else None
+        return name if isinstance(name, str) and name else gateway_.name_of(wire)
 
     def marked(self, wire: Json) -> bool:
         return wire.get("defer_loading") is True
@@ -170,6 +188,8 @@ class AnthropicMessages:
     def loader(self, name: str, description: str, schema: Json) -> Json:
         if self.form.search:
             return search.tool(self.form.search)
+        if self.form.gateway:
+            return gateway_.entry(self.form.gateway)
         return {"name": name, "description": description, "input_schema": schema}
 
     # -- tool choice ---------------------------------------------------------------------------------------------
@@ -220,14 +240,14 @@ class AnthropicMessages:
     def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
         if message.get("role") == "system":
             return self._changing(message, ours=ours)
-        native = self.load_point is not None
+        native = self.load_point is not None and not self.form.gateway
         made = search.turned_back(message, loader, native=native, keep=bool(self.form.search))
         return [search.with_references(sent) for sent in made] if ours and self._refers else made
 
     @property
     def _refers(self) -> bool:
         """Whether a load is a reference in the result."""
-        return self.load_point is not None and not self.form.message
+        return self.load_point is not None and not self.form.message and not self.form.gateway
 
     def _changing(self, message: Json, *, ours: bool) -> list[Json]:
         """A system message as this form takes it: what we changed is ours to say again, the caller's is his."""
@@ -237,7 +257,7 @@ class AnthropicMessages:
 
     def changes(self, added: Sequence[Json], removed: Sequence[str], *, by_value: bool) -> list[Json]:
         """The message that loads these definitions and takes back these tools; none where the form has no changes."""
-        if self.load_point is None or self.form.fixed:
+        if self.load_point is None or self.form.fixed or self.form.gateway:
             return []
         names = [name for tool in added if (name := self.tool_name(tool))]
         adds = changes.added(added) if by_value else changes.referenced(names)

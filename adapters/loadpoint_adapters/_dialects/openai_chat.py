@@ -56,6 +56,9 @@ class OpenAIChat:
             return None
         return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
 
+    def stored(self, method: str, path: str) -> str | None:
+        return None
+
     def obstacle(self, body: Json) -> str | None:
         if (body.get("n") or 1) != 1:
             return "n > 1: several choices cannot share one search"
@@ -103,6 +106,9 @@ class OpenAIChat:
 
     def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
         return {**body, "tools": list(tools)}
+
+    def standing(self, tools: Sequence[Json]) -> list[Json]:
+        return [wire for wire in tools if not self.marked(wire)]
 
     def tool(self, wire: Json) -> Tool | None:
         function = as_object(wire.get("function"))

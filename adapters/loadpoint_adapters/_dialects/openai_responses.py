@@ -1,14 +1,14 @@
 """The Responses API as a dialect: loaded schemas stand by value in the items of the input.
 
 Wire facts: https://developers.openai.com/api/docs/guides/tools-tool-search and the types of the openai package
-(`openai/types/responses`), read at 3.57.0. Three load points: the model's own search, answered by us (`tool_search`);
+(`openai/types/responses`), read at 3.57.0. Load points: the model's own search, answered by us (`tool_search`);
 items that declare tools from their place on (`additional_tools`), which come behind the answer of an ordinary loader;
-and the provider's own search over what is declared (`hosted_search`), which happens within one reply.
+and the provider's own search over what is declared (`hosted_search`), which happens within one reply. Gateways have a
+search of their own (`gateway_search`, see `_gateway_search.py`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -18,7 +18,9 @@ from loadpoint._json import Json, as_list, as_object, objects
 from loadpoint._tool import Tool
 from loadpoint._usage import UsageFields
 
+from . import _gateway_search as gateway_
 from . import _openai_responses_items as items
+from . import _openai_responses_paths as paths
 from . import _openai_responses_placing as placing
 from . import _openai_responses_shown as shown_
 from . import _openai_responses_tools as tools_
@@ -26,12 +28,9 @@ from ._openai_responses_groups import grouped
 from ._openai_responses_stream import ResponsesMerger
 from ._openai_results import as_failure
 
-_OPERATIONS = {"/responses": "create", "/responses/input_tokens": "count", "/responses/compact": "batch"}
-_KEEPS = re.compile(r"/conversations(/[^/]+/items)?$")
-"""Where items are stored without a model: ours have to leave them, too."""
 _CUT = frozenset({"incomplete", "failed", "cancelled"})
 _DEMANDS = ("required",)
-_SEARCH, _ADDED, _HOSTED = "tool_search", "additional_tools", "hosted_search"
+_SEARCH, _ADDED, _HOSTED, _GATEWAY = "tool_search", "additional_tools", "hosted_search", "gateway_search"
 
 
 class OpenAIResponses:
@@ -45,32 +44,35 @@ class OpenAIResponses:
         written="input_tokens_details.cache_write_tokens",
         input_is_total=True,
     )
-    renders = frozenset({_SEARCH, _ADDED, _HOSTED})
+    renders = frozenset({_SEARCH, _ADDED, _HOSTED, _GATEWAY})
     lists_iterations = False
     server_keeps_tools = False
 
-    def __init__(self, load_point: str | None = None) -> None:
+    def __init__(self, load_point: str | None = None, variant: str = "") -> None:
         self.load_point = load_point
-        self.by_reference = load_point == _HOSTED
+        self.gateway = (variant if variant in gateway_.ENTRIES else "openrouter") if load_point == _GATEWAY else ""
+        self.form = None if self.gateway else load_point
+        """How items of a request load tools; a gateway's search has no items that do."""
+        self.by_reference = load_point in (_HOSTED, _GATEWAY)
         self.searches = load_point in (_SEARCH, _HOSTED)
         """Whether the requests of this variant may hold the items of a search."""
 
     def at(self, load_point: str | None, variant: str = "") -> OpenAIResponses:
-        known = load_point if load_point in self.renders else None
-        return self if known == self.load_point else OpenAIResponses(known)
+        made = OpenAIResponses(load_point if load_point in self.renders else None, variant)
+        return self if (made.load_point, made.gateway) == (self.load_point, self.gateway) else made
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
-        if method.upper() != "POST":
-            return None
-        plain = path.partition("?")[0]
-        if _KEEPS.search(plain):
-            return "batch"
-        return next((kind for end, kind in _OPERATIONS.items() if plain.endswith(end)), None)
+        return paths.operation(method, path)
+
+    def stored(self, method: str, path: str) -> str | None:
+        return paths.stored(method, path)
 
     def obstacle(self, body: Json) -> str | None:
         given = objects(body.get("tools"))
         if any(tool.get("type") == "tool_search" for tool in given):
             return "the request brings the provider's own tool search"
+        if any(map(gateway_.name_of, given)):
+            return "the request brings the gateway's own tool search"
         if any(map(tools_.is_automatic, given)):
             return f"a namespace of the request begins with {tools_.AUTOMATIC}, as those do that are made here"
         if body.get("background") is True:
@@ -129,22 +131,31 @@ class OpenAIResponses:
         return tools_.expanded(body.get("tools"))
 
     def with_tools(self, body: Json, tools: Sequence[Json]) -> Json:
+        return {**body, "tools": tools_.regrouped(self._sent(tools))}
+
+    def _sent(self, tools: Sequence[Json]) -> Sequence[Json]:
+        if self.gateway:
+            return gateway_.arranged(
+                tools, self.gateway, tools_.marked, lambda wire: self.definition(wire, deferred=False)
+            )
         if self.load_point != _HOSTED:
             # A deferred entry needs a search beside it.
-            sent = [tool for tool in tools if self.searches or not tools_.marked(tool)]
-            return {**body, "tools": tools_.regrouped(sent)}
+            return [tool for tool in tools if self.searches or not tools_.marked(tool)]
         if not any(tools_.marked(wire) for wire in tools):  # refused then: "requires at least one deferred tool"
-            return {
-                **body,
-                "tools": tools_.regrouped([tool for tool in tools if self.tool_name(tool) != tools_.SEARCH]),
-            }
-        return {**body, "tools": tools_.regrouped(grouped(tools))}
+            return [tool for tool in tools if self.tool_name(tool) != tools_.SEARCH]
+        return grouped(tools)
+
+    def standing(self, tools: Sequence[Json]) -> list[Json]:
+        sent = self._sent(tools)
+        if self.gateway:  # what it shows of the others is not known
+            return tools_.regrouped([wire for wire in sent if not tools_.marked(wire)])
+        return tools_.standing(tools_.regrouped(sent))
 
     def tool(self, wire: Json) -> Tool | None:
         return tools_.tool(wire)
 
     def tool_name(self, wire: Json) -> str | None:
-        return tools_.tool_name(wire)
+        return tools_.tool_name(wire) or gateway_.name_of(wire)
 
     def marked(self, wire: Json) -> bool:
         return tools_.marked(wire)
@@ -159,6 +170,8 @@ class OpenAIResponses:
         return wire
 
     def loader(self, name: str, description: str, schema: Json) -> Json:
+        if self.gateway:
+            return gateway_.entry(self.gateway)
         if self.load_point == _HOSTED:
             return {"type": "tool_search"}  # the other fields are for searches of the client's
         if self.load_point == _SEARCH:
@@ -236,15 +249,17 @@ class OpenAIResponses:
         return items.view(message)
 
     def incoming(self, message: Json, *, loader: str, ours: bool = False) -> list[Json]:
+        if gateway_.is_foreign(message, self.gateway):
+            return []
         if shown_.is_placed(message):
-            return list(shown_.as_sent(message, loader, form=self.load_point, search=self.searches))
+            return list(shown_.as_sent(message, loader, form=self.form, search=self.searches))
         if shown_.is_ours(message):
-            return list(items.from_names(message, loader, form=self.load_point, search=self.searches))
+            return list(items.from_names(message, loader, form=self.form, search=self.searches))
         if self.load_point == _HOSTED and ours and message.get("type") == _ADDED:
             return self._pair(objects(message.get("tools")))  # its tools are declared, too
         if self.searches:
             return [message]  # what was loaded in the other form is loaded in this one too
-        return list(items.turned_back(message, loader, form=self.load_point, ours=ours))
+        return list(items.turned_back(message, loader, form=self.form, ours=ours))
 
     def unanswered(self, turn: Sequence[Json]) -> tuple[list[Json], tuple[Json, ...]]:
         return shown_.unanswered(turn)
@@ -259,7 +274,7 @@ class OpenAIResponses:
         There is no item that removes a tool (the guide, read 2026-11-30). A hosted search gets items of a search:
         whether `additional_tools` may repeat what a namespace declares was not seen.
         """
-        if self.load_point is None:
+        if self.form is None:
             return []
         out: list[Json] = []
         if added:
@@ -275,8 +290,9 @@ class OpenAIResponses:
         return shown_.whole(turn)
 
     def settled(self, body: Json) -> Json:
-        given = self.messages(body)
-        placed = placing.with_namespaces(given, body.get("tools"))
+        given, tools = self.messages(body), body.get("tools")
+        once = placing.declared_once(given, tools)
+        placed = placing.without_namespaces(once, tools) if self.gateway else placing.with_namespaces(once, tools)
         return body if placed is given else {**body, "input": list(placed)}
 
     def thought(self, messages: Sequence[Json]) -> bool:
@@ -335,7 +351,7 @@ class OpenAIResponses:
             return [answer] if outcome.tools else [answer, items.note(outcome.text)]
         text = as_failure(outcome.text) if outcome.failed else outcome.text
         output: Json = {"type": "function_call_output", "call_id": call.id, "output": text}
-        return [output, tools_.additional(outcome.tools)] if self.load_point and outcome.tools else [output]
+        return [output, tools_.additional(outcome.tools)] if self.form and outcome.tools else [output]
 
     def join(self, results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
         return items.joined([sent for item in results for sent in self.incoming(item, loader="", ours=True)], following)

@@ -1,7 +1,8 @@
 """Every name of the openai SDK that is not public and that the adapter leans on; `tests/adapters` has one test each.
 
 `FinalRequestOptions` and its fields, `NotGiven`, the raw-response header and its value, `_maybe_override_cast_to`,
-`_process_response`, `_custom_headers`, `_parsed_by_type`, `_client`. Checked with 3.0 and 3.57.
+`_process_response`, `_custom_headers`, `_parsed_by_type`, `_client`; `_prepare_options` in `_sockets.py`. Checked with
+3.0 and 3.57.
 """
 
 # ruff: noqa: SLF001
@@ -21,6 +22,7 @@ from loadpoint._json import Json, as_list
 from .._framing import Sse
 from .._plain import plain
 from .._response import refused
+from . import _sockets as sockets
 
 if TYPE_CHECKING:
     from loadpoint._dialect import Dialect
@@ -38,9 +40,9 @@ class OpenAICompat:
     raw = "true"
     request_id = "x-request-id"
 
-    def members(self, base: type[Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing."""
-        return {}
+    def members(self, base: type[Any]) -> dict[str, Any]:
+        """The hook that a web socket passes as a request does."""
+        return sockets.members(base, asynchronous=self.asynchronous(base))
 
     def unsupported(self) -> str | None:
         """Why this version cannot be wrapped."""

@@ -50,6 +50,7 @@ class _Case:
     marked: bool
     refused: Collection[str]
     unnamed: Collection[str]
+    taken: Collection[str]
     renders: Collection[str] | None
 
     @property
@@ -60,6 +61,8 @@ class _Case:
         if strategy == "eager" and self.count:
             would, all_tokens = self.would_send, self.tokens + self.residents
             reason += f"; deferral would have sent about {would:,} tool tokens instead of {all_tokens:,}"
+        if self.taken:
+            reason += f"; the search of {', '.join(sorted(self.taken))} has the name of one of the tools"
         return Choice(strategy, point.name if point else None, reason, threshold, self.would_send)
 
 
@@ -75,6 +78,7 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
     evidence: bool,
     refused: Collection[str] = (),
     unnamed: Collection[str] = (),
+    taken: Collection[str] = (),
     pinned_load_point: str | None = None,
     marked: bool = False,
     resident_count: int = 0,
@@ -85,8 +89,9 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
 
     `pinned` / `pinned_load_point`: what the record of this conversation says. `evidence`: the transcript shows a load.
     `marked`: the caller marked the tools to defer. `refused`: load points (or "native") that this endpoint has refused
-    for this model. `unnamed`: load points whose tools this request's `tool_choice` could not name. `renders`: the load
-    points that the dialect can write (None: all). `context_tokens`: the rest of the request. `resident_tokens` and
+    for this model. `unnamed`: load points whose tools this request's `tool_choice` could not name. `taken`: load points
+    that were asked for and whose search has the name of a tool of the caller. `renders`: the load points that the
+    dialect can write (None: all). `context_tokens`: the rest of the request. `resident_tokens` and
     `resident_count` are without the loader.
 
     Order: the policy's own strategy; the record; a transcript that shows a load, or the caller's marks, keep deferral;
@@ -94,7 +99,7 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
     """
     case = _Case(
         policy, capability, cache_rule, deferrable_tokens, resident_tokens, deferrable_count,
-        deferrable_count + resident_count, context_tokens, evidence, marked, refused, unnamed, renders,
+        deferrable_count + resident_count, context_tokens, evidence, marked, refused, unnamed, taken, renders,
     )  # fmt: skip
     if not deferrable_count and pinned not in DEFERRING and not evidence:
         return case.choice("eager", None, "no tool may be deferred")
@@ -206,7 +211,7 @@ def _point(
     usable = [
         point
         for point in known
-        if point.name not in {*case.refused, *case.unnamed}
+        if point.name not in {*case.refused, *case.unnamed, *case.taken}
         and (case.renders is None or point.name in case.renders)
         and not (point.declare == "all" and case.count > (case.capability.limits.deferred or case.count))
     ]

@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from .._adapter import dialects as spoken
-from .._adapter import session_factory
 from .._capability import capability
 from .._policy import Policy
-from ..errors import PolicyError
 
 STRATEGIES = ("eager", "native", "resend", "auto")
 
@@ -95,21 +93,10 @@ def _ways(dialect: str, place: Place, base: Policy, named: Sequence[str], *, who
         yield Way(place, None)
     for name in named:
         search = "hosted" if hosted(dialect, place, name) else base.search
-        policy = base.replace(strategy="native", load_point=name, search=search)
-        if _built(policy):
-            yield Way(place, policy, name)
+        yield Way(place, base.replace(strategy="native", load_point=name, search=search), name)
     if not whole:
         return
     yield Way(place, base.replace(strategy="resend"))
     yield Way(place, base.replace(strategy="auto"))
     if dialect == "anthropic.messages":
         yield Way(place, base.replace(strategy="auto"), marked=False)
-
-
-def _built(policy: Policy) -> bool:
-    """Whether this version takes the policy: a form may be written before it can be asked for."""
-    try:
-        session_factory(policy)(spoken())
-    except PolicyError:
-        return False
-    return True

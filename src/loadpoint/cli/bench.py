@@ -11,7 +11,7 @@ import typer
 from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE
 
 if TYPE_CHECKING:
-    from ..bench import Bench
+    from ..bench import Bench, Options
 
 STDOUT = "-"
 
@@ -27,49 +27,57 @@ def with_json_target(arguments: list[str]) -> list[str]:
     return [*arguments[: at + 1], STDOUT, *arguments[at + 1 :]]
 
 
+_Tools = Annotated[
+    list[Path] | None,
+    typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; repeatable. Default: built in."),
+]
+_Generate = Annotated[
+    int, typer.Option("--generate", metavar="N", help="N tools: those built in, and invented ones of real sizes.")
+]
+_Sizes = Annotated[
+    str, typer.Option("--sizes", metavar="N,N...", help="Numbers of registered tools. Default: all, once.")
+]
+_Strategy = Annotated[
+    list[str] | None, typer.Option("--strategy", metavar="NAME", help="eager, native, resend, auto; repeatable.")
+]
+_Form = Annotated[
+    list[str] | None,
+    typer.Option("--form", metavar="NAME", help="A native form only, such as tool_search; repeatable."),
+]
+_Dialect = Annotated[
+    list[str] | None,
+    typer.Option("--dialect", metavar="NAME", help="openai.chat, anthropic.messages, openai.responses; repeatable."),
+]
+_Session = Annotated[str, typer.Option("--session", metavar="NAME", help="short, long, both, or first: one request.")]
+_Loads = Annotated[int, typer.Option("--loads", metavar="N", help="How many tools a session needs, 1 to 6.")]
+_Catalog = Annotated[
+    int | None, typer.Option("--catalog-tokens", metavar="N", help="Budget of the catalog; 0: none (default: 600).")
+]
+_Json = Annotated[
+    str | None,
+    typer.Option("--json", metavar="[OUT]", help="Write the result as JSON to OUT (default: standard output)."),
+]
+_Html = Annotated[
+    Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots to OUT, beside the table.")
+]
+
+
 def command(  # noqa: PLR0913, PLR0917 - one parameter per option
-    tools: Annotated[
-        list[Path] | None,
-        typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; repeatable. Default: built in."),
-    ] = None,
-    sizes: Annotated[
-        str, typer.Option("--sizes", metavar="N,N...", help="Numbers of registered tools. Default: all, once.")
-    ] = "",
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", metavar="NAME", help="eager, native, resend, auto; repeatable.")
-    ] = None,
-    dialect: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dialect", metavar="NAME", help="openai.chat, anthropic.messages, openai.responses; repeatable."
-        ),
-    ] = None,
-    form: Annotated[
-        list[str] | None,
-        typer.Option("--form", metavar="NAME", help="A native form only, such as tool_search; repeatable."),
-    ] = None,
-    generate: Annotated[
-        int, typer.Option("--generate", metavar="N", help="N tools: those built in, and invented ones of real sizes.")
-    ] = 0,
-    session: Annotated[
-        str, typer.Option("--session", metavar="NAME", help="short, long, both, or first: one request.")
-    ] = "both",
-    loads: Annotated[int, typer.Option("--loads", metavar="N", help="How many tools a session needs, 1 to 6.")] = 2,
-    catalog_tokens: Annotated[
-        int | None, typer.Option("--catalog-tokens", metavar="N", help="Budget of the catalog; 0: none (default: 600).")
-    ] = None,
-    json_out: Annotated[
-        str | None,
-        typer.Option("--json", metavar="[OUT]", help="Write the result as JSON to OUT (default: standard output)."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots to OUT, beside the table.")
-    ] = None,
+    tools: _Tools = None,
+    generate: _Generate = 0,
+    sizes: _Sizes = "",
+    strategy: _Strategy = None,
+    form: _Form = None,
+    dialect: _Dialect = None,
+    session: _Session = "both",
+    loads: _Loads = 2,
+    catalog_tokens: _Catalog = None,
+    json_out: _Json = None,
+    html: _Html = None,
 ) -> int:
     """Measure tokens, prefix breaks, rounds and bytes per strategy and form. Needs no key and no network."""
     try:
         from .. import bench
-        from ._bench_table import progress_bar
 
         asked = bench.Options(
             tools=tools or [],
@@ -82,11 +90,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter per option
             loads=loads,
             catalog_tokens=catalog_tokens,
         )
-        with progress_bar() as told:
-            result = bench.measured(asked, progress=told)
-            growing = bench.growing(asked, progress=told) if html is not None else None
-        if html is not None and growing is not None:
-            html.write_text(bench.page(result, growing), encoding="utf-8")
+        result = _measured(asked, html)
         _write(result, json_out)
     except ModuleNotFoundError as error:
         print(f'loadpoint: bench needs the extra "bench" ({error.name} is not installed)', file=sys.stderr)
@@ -96,6 +100,17 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter per option
         print(f"loadpoint: {error}", file=sys.stderr)
         return EXIT_USAGE
     return _verdict(result.failures)
+
+
+def _measured(asked: Options, html: Path | None) -> Bench:
+    from .. import bench
+    from ._bench_table import progress_bar
+
+    with progress_bar() as told:
+        result = bench.measured(asked, progress=told)
+        if html is not None:
+            html.write_text(bench.page(result, bench.growing(asked, progress=told)), encoding="utf-8")
+    return result
 
 
 def _verdict(failures: list[str]) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._json import Json, as_list, as_object, objects
-from . import _messages_changes, _messages_prompt, _messages_rules, _messages_stream, _threads
+from . import _gateway_search, _messages_changes, _messages_prompt, _messages_rules, _messages_stream, _threads
 from ._answer import Piece, sse
 from ._cache import Bill
 from ._count import tokens
@@ -81,7 +82,9 @@ class Messages:
 
     def prompt(self, asked: Asked) -> Prompt:
         """What the model gets."""
-        return _messages_prompt.prompt(asked.body)
+        made = _messages_prompt.prompt(asked.body)
+        search = _gateway_search.search_of(asked, self.name)
+        return made if search is None else replace(made, search=search)
 
     def count(self, asked: Asked, prompt: Prompt) -> Json | None:
         """The replies of count_tokens and batches."""
@@ -91,6 +94,7 @@ class Messages:
 
     def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """A message, and the events that stream it."""
+        move, bill = _gateway_search.played(asked, self.name, move, bill)
         content, raw = _content(asked, move)
         stop = move.stop or ("refusal" if move.refusal else "tool" if raw else "end")
         stop = _STOPS.get(stop, stop)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object
-from . import _messages_thinking, _messages_transcript
+from . import _gateway_search, _messages_thinking, _messages_transcript
 from ._dialect import Asked
 from ._messages_changes import betas
 from ._messages_prompt import blocks_of, is_search_tool, marker
@@ -90,6 +90,9 @@ def _tools(tools: Sequence[Json], asked: Asked) -> Iterator[Broken]:
     deferred = [tool for tool in tools if tool.get("defer_loading") is True]
     if tools and len(deferred) == len(tools):
         yield broken("messages.all_deferred")
+    search = _gateway_search.shows_nothing(asked, "anthropic.messages")
+    if search is not None:
+        yield broken("messages.gateway_all_deferred", search=search)
     if len(deferred) > book.value("messages.too_many_deferred", "limit"):
         yield broken("messages.too_many_deferred")
     names = [tool["name"] for tool in tools if tool.get("name") is not None]
@@ -100,6 +103,10 @@ def _tools(tools: Sequence[Json], asked: Asked) -> Iterator[Broken]:
 
 
 def _tool(at: int, tool: Json, asked: Asked) -> Iterator[Broken]:
+    if tool.get("type") in asked.book.value("messages.tool_type", "gateways"):
+        if tool["type"] not in _gateway_search.searches(asked, "anthropic.messages"):
+            yield broken("messages.tool_type", at=at, type=tool["type"])
+        return
     if tool.get("type") in (None, "custom"):
         yield from _custom(at, tool, asked.book)
     elif is_search_tool(tool) and "bm25" in str(tool["name"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .._json import Json, as_object, objects, parse_object
-from . import _responses_prompt, _responses_rules, _responses_state, _responses_stream
+from . import _gateway_search, _responses_prompt, _responses_rules, _responses_state, _responses_stream
 from ._answer import Piece, RejectedError, sse
 from ._cache import Bill
 from ._count import tokens
@@ -105,6 +105,7 @@ class Responses:
 
     def play(self, asked: Asked, move: Move, bill: Bill) -> Played:
         """A response, and the events that stream it."""
+        move, bill = _gateway_search.played(asked, self.name, move, bill)
         items = output(asked, move)
         whole = billed(asked, items, bill)
         out = spoken(move, items)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object
+from . import _gateway_search
 from ._dialect import Asked
 from ._responses_prompt import context, held, is_message, own
 from ._responses_tools import read
@@ -28,6 +29,8 @@ def check(asked: Asked) -> Iterator[Broken]:
         if kind is None and set(item) == {"id"}:
             kind = "item_reference"
         known = asked.book.value("responses.item_type", "known")
+        if kind in _gateway_search.searches(asked, "openai.responses"):
+            continue
         if kind not in known:
             yield broken("responses.item_type", at=at, type=kind, supported=", ".join(map(repr, known)))
         else:
@@ -171,8 +174,8 @@ def _call_ids(items: Sequence[Json], kind: str) -> list[str]:
 def _namespaces(asked: Asked) -> Iterator[Broken]:
     """A call of a tool that stands outside the default namespace of this request says which it is in."""
     calls = [(at, item) for at, item in enumerate(own(asked)) if item.get("type") in _CALLS]
-    if not calls:
-        return
+    if not calls or _gateway_search.search_of(asked, "openai.responses"):
+        return  # what a gateway makes of a namespace is not known
     tools = read(asked.body.get("tools"), context(asked))
     behind = {**tools.deferred, **tools.loaded}
     boxed = {name for box, name in {**tools.resident, **tools.added} if box is not None}

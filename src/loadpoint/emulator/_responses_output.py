@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object, dumps, objects, parse_object
+from . import _gateway_search
 from ._cache import Bill
 from ._count import tokens
 from ._dialect import Asked
@@ -157,7 +158,8 @@ def _found(tool: Json) -> Json:
 
 def _call(asked: Asked, tools: Tools, name: str, arguments: Any, call_id: str | None) -> Json:
     entry = tools.find(name)
-    namespace = None if entry is None else tools.namespace(entry)
+    flat = _gateway_search.search_of(asked, "openai.responses") is not None  # no call of one with a namespace was seen
+    namespace = None if entry is None or flat else tools.namespace(entry)
     own_name = name if entry is None else entry.name
     custom = entry is not None and entry.custom
     kind = "custom_tool_call" if custom else "function_call"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object, canonical, objects, parse_object
+from . import _gateway_search
 from ._cache import Part
 from ._dialect import Asked, Prompt
 from ._responses_tools import SEARCH, Tools, declaration, definition, read
@@ -44,7 +45,9 @@ def prompt(asked: Asked, items: Sequence[Json] | None = None) -> Prompt:
     tools = read(body.get("tools"), items)
     settings = {key: body[key] for key in _SETTINGS if body.get(key) is not None}
     parts = [Part("settings", canonical(settings))]
-    parts += [Part("tools", declaration(tool)) for tool in objects(body.get("tools"))]
+    gateway = _gateway_search.search_of(asked, "openai.responses")
+    listed = objects(body.get("tools"))
+    parts += [Part("tools", declaration(tool)) for tool in listed if gateway is None or not tool.get("defer_loading")]
     parts += _messages(body, items)
     options = as_object(body.get("prompt_cache_options")) or {}
     shown = [entry.shown for entry in tools.visible.values()] + _search(tools)
@@ -56,10 +59,10 @@ def prompt(asked: Asked, items: Sequence[Json] | None = None) -> Prompt:
         loaded=tuple(dict.fromkeys(name for _, name in {**tools.loaded, **tools.added})),
         history=_history(items),
         texts=_said(items),
-        choice=choice if shown else "none",
+        choice=choice if shown or gateway else "none",
         allowed=allowed,
         scope=(str(body.get("prompt_cache_key") or ""),),
-        search=tools.search_name,
+        search=gateway or tools.search_name,
         explicit_only=options.get("mode") == "explicit",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._json import Json, as_list, as_object, objects
-from . import _responses_items
+from . import _gateway_search, _responses_items
 from ._dialect import Asked
 from ._responses_paths import STORED
 from ._responses_prompt import context, held, own
@@ -86,6 +86,8 @@ def _tools(path: str, tools: Sequence[Any], asked: Asked, *, level: str = "top")
 def _tool(path: str, tool: Json, asked: Asked, level: str) -> Iterator[Broken]:
     book, kind = asked.book, tool.get("type")
     supported = book.value("responses.tool_type", level)
+    if level == "top" and kind in _gateway_search.searches(asked, "openai.responses"):
+        return
     if kind not in supported:
         listed = ", ".join(map(repr, supported))
         yield broken("responses.tool_type", path=path, type=kind, supported=listed)
@@ -152,6 +154,11 @@ def _schema(path: str, tool: Json) -> Iterator[Broken]:
 
 def _deferral(tools: Sequence[Any], asked: Asked) -> Iterator[Broken]:
     """What deferred tools and the search need of each other, and of the model."""
+    gateway = _gateway_search.search_of(asked, "openai.responses")
+    if gateway is not None:
+        if _gateway_search.shows_nothing(asked, "openai.responses"):
+            yield broken("responses.gateway_all_deferred", search=gateway)
+        return
     searches = [tool for tool in objects(tools) if tool.get("type") == SEARCH]
     if searches and asked.book["responses.search_unsupported_model"].applies_to(asked.model):
         yield broken("responses.search_unsupported_model", model=asked.model)
