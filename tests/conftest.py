@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.servers.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parent.parent
 LIVE = os.environ.get("LOADPOINT_LIVE") == "1"
@@ -55,6 +56,14 @@ def data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("LOADPOINT_DATA names no data folder")
     return Path(folder).resolve()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis server for tests that leave it running; skipped where there is none."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from loadpoint._adapter import reports
 from loadpoint._driven import EXTENSION
-from loadpoint._json import Json, as_object, digest, dumps
+from loadpoint._json import Json, digest, dumps
 from loadpoint._plan import Request
 
-from ._response import WATCHED, Rounds, from_bytes
+from ._response import WATCHED, Rounds, from_bytes, reply_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RAW = "X-Stainless-Raw-Response"
 OURS = ("x-loadpoint", "x-loadpoint-conversation")
-_SECRET = frozenset({"authorization", "x-api-key", "api-key"})
-_KEY = "idempotency-key"
+SECRET = frozenset({"authorization", "x-api-key", "api-key"})
+KEY = "idempotency-key"
 
 
 class Exchange:
@@ -63,13 +62,13 @@ class Exchange:
         layers = (self._client_headers(), self._compat.headers(options))
         given = {name.lower(): value for layer in layers for name, value in layer.items()}
         headers = {name: value for name, value in given.items() if isinstance(value, str)}
-        secrets = [value for name, value in sorted(headers.items()) if name in _SECRET]
+        secrets = [value for name, value in sorted(headers.items()) if name in SECRET]
         url = urlsplit(str(options.url))
         return Request(
             method=options.method.upper(),
             path="/" + url.path.lstrip("/"),
             body=body,
-            headers={k: v for k, v in headers.items() if k not in _SECRET and not k.startswith("x-stainless-")},
+            headers={k: v for k, v in headers.items() if k not in SECRET and not k.startswith("x-stainless-")},
             base_url=f"{url.scheme}://{url.netloc}/" if url.scheme else str(getattr(self._client, "base_url", "")),
             credential="\n".join(secrets) or self._compat.credential(self._client),
         )
@@ -108,25 +107,19 @@ class Exchange:
         untouched = body is self._body  # then it goes out byte for byte as the SDK would send it
         options = self.options.model_copy() if untouched else self._compat.with_body(self.options, dict(body))
         if self.running.renames:
-            options.url = _renamed(str(options.url), self.running.renames)
+            options.url = renamed(str(options.url), self.running.renames)
         edits = {name.lower(): value for name, value in self.running.headers.items()}
         headers: dict[str, Any] = {}
         for name, value in self._compat.headers(options).items():
             if name.lower() not in edits:
-                headers[name] = self._rotated(value, body) if name.lower() == _KEY else value
+                headers[name] = rotated(value, body, self._body) if name.lower() == KEY else value
         # spelled as the client's own header of that name, which some versions would send beside it otherwise
         spelled = {name.lower(): name for name in self._client_headers()}
         for name, value in edits.items():
             headers[spelled.get(name, name)] = self._compat.omit() if value is None else value
         options.headers = headers
-        options.idempotency_key = self._rotated(options.idempotency_key, body)
+        options.idempotency_key = rotated(options.idempotency_key, body, self._body)
         return options
-
-    def _rotated(self, key: Any, body: Json) -> Any:
-        """A caller's idempotency key for this body: another body needs another key, the same one on every retry."""
-        if not isinstance(key, str) or body == self._body:
-            return key
-        return f"{key}-{digest(dumps(body))[:12]}"
 
     def received(self, value: Any) -> Any:
         """The HTTP response of a hidden round."""
@@ -151,10 +144,7 @@ class Exchange:
 
     def feed(self, response: Any) -> tuple[bool, Json | None]:
         """Give a reply to the call: whether it could read it, and the next body."""
-        try:
-            reply = as_object(json.loads(response.content))
-        except ValueError:
-            reply = None
+        reply = reply_in(response.content)
         if reply is None:  # not for us to judge: the SDK says what it makes of it
             self.running.failed()
             return False, None
@@ -215,7 +205,14 @@ class Exchange:
         return value
 
 
-def _renamed(url: str, renames: Mapping[str, str]) -> str:
+def rotated(key: Any, body: Json, first: Json) -> Any:
+    """A caller's idempotency key for this body: another body needs another key, the same one on every retry."""
+    if not isinstance(key, str) or body == first:
+        return key
+    return f"{key}-{digest(dumps(body))[:12]}"
+
+
+def renamed(url: str, renames: Mapping[str, str]) -> str:
     """A path, or a whole address, with other ids in it."""
     path, mark, query = url.partition("?")
     return "/".join(renames.get(part, part) for part in path.split("/")) + mark + query

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import sys
 import time
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from loadpoint._adapter import reports
 from loadpoint._driven import EXTENSION
+from loadpoint._json import as_object
 
 from ._framing import Framing
 
@@ -63,13 +65,26 @@ def refused(error: BaseException, kind: type[Any]) -> tuple[int, str] | None:
         return None
 
 
+def request_id(response: Any, names: Sequence[str]) -> str | None:
+    """The provider's request id, from the first of these headers that a response has."""
+    return next((response.headers[name] for name in names if name in response.headers), None)
+
+
+def reply_in(content: bytes) -> Json | None:
+    """The reply that a body holds; None where it is no JSON object."""
+    try:
+        return as_object(json.loads(content))
+    except (ValueError, RecursionError):
+        return None
+
+
 class Rounds:
     """What the two body streams share: which upstream response is open, and whether the call is over."""
 
     response: Any
     framing: Framing
 
-    def __init__(self, call: Driven, framing: Callable[[Any], Framing], request_id: str) -> None:
+    def __init__(self, call: Driven, framing: Callable[[Any], Framing], *request_id: str) -> None:
         self.call = call
         self.splice = call.splice()
         self.closed = False
@@ -94,7 +109,7 @@ class Rounds:
     def ended(self) -> tuple[bytes, Json | None]:
         """The closing bytes and the next body, once the upstream response has been read."""
         ms = (time.perf_counter() - self._opened) * 1000
-        body = self.splice.end(request_id=self.response.headers.get(self._request_id), ms=ms)
+        body = self.splice.end(request_id=request_id(self.response, self._request_id), ms=ms)
         closing = self.framing.show(self.splice.closing())
         if body is None:
             # over before the last bytes are out: the SDK may stop reading inside them

@@ -18,6 +18,7 @@ from loadpoint._adapter import SessionFactory
 from loadpoint._driven import Beginner
 from loadpoint.errors import UnsupportedClientError
 
+from ._driving import alone, alone_async
 from ._exchange import Exchange
 from ._response import spliced
 
@@ -161,7 +162,7 @@ def _is_cached(client: object, name: str) -> bool:
 
 def _request(base: type[Any], compat: Compat) -> Any:
     def request(self: Any, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None) -> Any:
-        upstream = functools.partial(base.request, self, stream=stream, stream_cls=stream_cls)
+        upstream = alone(functools.partial(base.request, self, stream=stream, stream_cls=stream_cls))
         exchange = Exchange(compat, self, self._loadpoint.session, *compat.prepare(self, options))
         call = exchange.call
         if call is None:
@@ -198,7 +199,7 @@ def _request(base: type[Any], compat: Compat) -> Any:
 
 def _async_request(base: type[Any], compat: Compat) -> Any:
     async def request(self: Any, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None) -> Any:
-        upstream = functools.partial(base.request, self, stream=stream, stream_cls=stream_cls)
+        upstream = alone_async(functools.partial(base.request, self, stream=stream, stream_cls=stream_cls))
         exchange = Exchange(compat, self, self._loadpoint.session, *await compat.prepare_async(self, options))
         call = exchange.call
         if call is None:

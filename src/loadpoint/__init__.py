@@ -21,6 +21,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Ranker",
+    "RedisLedger",
     "RoundLimitError",
     "SearchLoopError",
     "SqliteLedger",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from ._dialect import Dialect as Dialect
     from ._ledger import InProcessLedger as InProcessLedger
     from ._ledger import Ledger as Ledger
+    from ._ledger import RedisLedger as RedisLedger
     from ._ledger import SqliteLedger as SqliteLedger
     from ._policy import Policy as Policy
     from ._report import CallReport as CallReport
@@ -71,7 +73,7 @@ _HOMES = {
     "_capability": ("Capability", "capability"),
     "_clean": ("clean",),
     "_dialect": ("Dialect",),
-    "_ledger": ("InProcessLedger", "Ledger", "SqliteLedger"),
+    "_ledger": ("InProcessLedger", "Ledger", "RedisLedger", "SqliteLedger"),
     "_policy": ("Policy",),
     "_report": ("CallReport",),
     "_search": ("Match", "Ranker", "ToolIndex"),

@@ -7,7 +7,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
@@ -96,10 +96,10 @@ def _load(name: str) -> Adapter | None:
     return _adapters.setdefault(name, adapter)
 
 
-def dialects() -> tuple[Dialect, ...]:
-    """The dialects of every adapter that can be imported, one per name."""
+def dialects(*, but: Collection[str] = ()) -> tuple[Dialect, ...]:
+    """The dialects of every adapter that can be imported, without those of the names in `but`; one per name."""
     found: dict[str, Dialect] = {}
-    for name in sorted({*_adapters, *_entry_points()}):
+    for name in sorted({*_adapters, *_entry_points()}.difference(but)):
         speaks: object = getattr(_load(name), "dialects", None)
         if callable(speaks):
             found.update((dialect.name, dialect) for dialect in cast("Sequence[Dialect]", speaks()))

@@ -15,7 +15,7 @@ from ._loaded import Evidence
 from ._passing import Passing
 from ._plan import Plan, Request
 from ._refusal import Refusal
-from ._registry import Registry, build
+from ._registry import Registry, build, undeferred
 from ._replay import Replayer, Transcript, group_level, record_keys
 from ._reporting import call_report, passing_report
 from ._strategy import Choice as Chosen
@@ -68,12 +68,12 @@ class Beginning(Deciding):
 
     def _decided(self, registry: Registry, held: Held | None) -> Plan | Passing | None:
         system = self.dialect.system(self.request.body)
-        replayer = self.session.replayer(self.dialect, self.scope, system, registry)
+        replayer = self.session.replayer(self.dialect, self.scope, system, registry, model=self.model)
         messages = self.dialect.messages(self.request.body)
         transcript = replayer.replay(messages, loader=registry.loader)
         state = state_of(transcript)
         if not registry.deferred and (state is None or state.strategy == "eager"):
-            return self._as_it_came("no tool is deferred", registry)
+            return self._nothing_deferred(registry)
         chosen = self.chosen(registry, transcript)
         point = self.able.point(chosen.load_point)
         hosted = point is not None and point.hosted
@@ -165,6 +165,20 @@ class Beginning(Deciding):
         expected = self.kind == "create"
         return Passing(self.session, self.request, self.dialect, body, report=report, exchange=expected)
 
+    def _nothing_deferred(self, registry: Registry) -> Passing | None:
+        """The request of a caller whose policy or marks defer nothing that a search could find."""
+        report = passing_report("no tool is deferred", registry, warnings=registry.warnings)
+        expected = self.kind == "create"
+        return Passing(
+            self.session, self.request, self.dialect, self._whole(registry), report=report, exchange=expected
+        )
+
+    def _whole(self, registry: Registry) -> Json:
+        """The request without our own items, and without marks that nothing beside them could undo."""
+        body, tools = self._without_ours(), self.dialect.tools(self.request.body)
+        sent = tools if registry.marked else undeferred(self.dialect, tools)
+        return body if sent == tools else self.dialect.with_tools(body, sent)
+
     def _eager(self, registry: Registry, transcript: Transcript, chosen: Chosen) -> Passing:
         """Everything is sent, and the conversation is remembered as one that began so."""
 
@@ -182,7 +196,7 @@ class Beginning(Deciding):
             self.session,
             self.request,
             self.dialect,
-            self._without_ours(),
+            self._whole(registry),
             report=report,
             exchange=expected,
             finish=remember if expected else None,

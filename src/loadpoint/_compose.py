@@ -86,7 +86,8 @@ class Composer:
 
     def _declarable(self, placed: Iterable[str], referenced: Iterable[str]) -> list[str]:
         everything = [entry.name for entry in self.registry.deferred] if self.declare_all else []
-        return [*(placed if self.declares else ()), *referenced, *everything]
+        # What is declared from the start stands in one order, whatever a history shows to a process that knows no more.
+        return [*everything, *(placed if self.declares else ()), *referenced]
 
     def stale(self, views: Iterable[View], state: State | None = None) -> list[str]:
         """The tools whose definition in the transcript is no longer the caller's: they have to be loaded again.

@@ -122,6 +122,18 @@ class Dialect(Protocol):
         """The id of the stored reply that this request asks for, by which a caller may know it; None for any other."""
         ...
 
+    def referred(self, body: Json) -> Sequence[str]:
+        """The ids of the stored messages that a request names instead of bringing them."""
+        ...
+
+    def resolved(self, body: Json, kept: Sequence[Json]) -> Json:
+        """A copy of `body` with these messages where it names them, as the caller has seen them."""
+        ...
+
+    def last_item(self, reply: Json) -> str | None:
+        """The id by which a later request names the last part of this reply; None where it can name none."""
+        ...
+
     def obstacle(self, body: Json) -> str | None:
         """Why this request cannot be improved and goes through as it is; None if it can."""
         ...
@@ -262,6 +274,10 @@ class Dialect(Protocol):
 
     def thought(self, messages: Sequence[Json]) -> bool:
         """Whether any of these messages holds thinking."""
+        ...
+
+    def without_thinking(self, messages: Sequence[Json]) -> list[Json]:
+        """The messages without thinking, signed or not; those that hold none are the same objects."""
         ...
 
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:

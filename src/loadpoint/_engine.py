@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ._dialect import CallView, Outcome, ReplyView, Shown
 from ._json import Json, as_object, well_formed
@@ -45,7 +46,7 @@ class Call(Sending):
 
     exchange = True
     untouched = False
-    renames: ClassVar[Mapping[str, str]] = {}
+    renames: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, session: Session, request: Request, plan: Plan, again: Again = never) -> None:
         super().__init__(session, request)

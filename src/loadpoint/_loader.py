@@ -19,7 +19,7 @@ MOST_RESULTS, DEFAULT_RESULTS = 20, 5
 _QUERY, _ECHO, _ABOUT = 4_000, 200, 120
 """Characters: of a query that is read, of its echo, of a description in an answer."""
 
-_TEXT = "Loads tools you do not see yet. Search here before using one: exact name, several names, or capability words."
+_TEXT = "Loads tools you do not see. Search before using one: exact name, several names, or capability words."
 _EXPECTED = 'expected {"query": string, "max_results"?: integer from 1 to 20}'
 _QUERY_KEYS = (
     "query",
@@ -68,7 +68,8 @@ def loader_name(taken: Collection[str]) -> str:
 def loader_schema() -> Json:
     """The JSON Schema of the loader's parameters; a new object each time.
 
-    Bounds and defaults would be in every first request of every conversation, and are kept when arguments are read.
+    Its bounds (a query of one character or more, 1 to 20 results, 5 if none are asked for) are kept where arguments are
+    read: in the schema they would cost a fifth of every first request (docs/decisions/0018-a-small-loader.md).
     """
     return {
         "type": "object",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ._dialect import CallView, Dialect
 from ._json import Json, as_object
@@ -22,7 +23,7 @@ class Passing:
     """One request, one reply, handed back as it is. `body` is the caller's own unless our items had to leave it."""
 
     changed = False
-    renames: ClassVar[Mapping[str, str]] = {}
+    renames: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,

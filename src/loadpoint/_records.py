@@ -31,6 +31,8 @@ def records(call: Call, result: Json) -> list[tuple[str, Record]]:
     if dialect.continues(call.request.body):
         ids = {call.visible_id, record.reply_id} - {None, ""}
         out += [(digest(plan.scope, "reply", str(i)), record) for i in sorted(map(str, ids))]
+        last = dialect.last_item(result)
+        out += [] if last is None else [(digest(plan.scope, "item", last), record)]
     held = dialect.held(call.request.body)
     if held is not None and held.conversation is not None:
         out.append((digest(plan.scope, "conversation", held.conversation), record))

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._catalog import catalog, clean_text
 from ._dialect import Dialect
-from ._json import Json, as_object, canonical, digest, dumps
+from ._json import Json, as_object, canonical, digest, dumps, objects
 from ._loader import loader_name
 from ._policy import Policy, matches
 from ._search import ToolIndex
@@ -139,15 +139,16 @@ def build(
     `skip` leaves out one name (the loader, where the tools are ones that we sent). `names` are the limits of names that
     can be loaded: a tool beyond them stays resident, as it would be without us.
     """
-    objects = [wire for wire in map(as_object, wires) if wire is not None]
-    marks = sum(dialect.marked(wire) for wire in objects)
+    given = [wire for wire in map(as_object, wires) if wire is not None]
+    marks = sum(dialect.marked(wire) for wire in given)
     chosen = marks > 0
     entries: list[Entry] = []
     markers: list[Json] = []
     moved: list[str] = []
     unusable: list[str] = []
-    fault = None if len(objects) == len(wires) else "a tool is not a JSON object"
-    for at, wire in enumerate(objects):
+    unfindable: list[str] = []
+    fault = None if len(given) == len(wires) else "a tool is not a JSON object"
+    for at, wire in enumerate(given):
         name = dialect.tool_name(wire)
         if name is not None and name == skip:
             continue
@@ -158,21 +159,13 @@ def build(
         if deferred and tool is not None and not names.takes(tool.name.removeprefix(f"{tool.server}.")):
             deferred = False
             unusable.append(clean_text(tool.name, 64))
-        definition = dialect.definition(wire, deferred=False) if tool is not None else _unmarked(wire)
+        if tool is None and is_flagged(wire):
+            unfindable.append(clean_text(name or str(wire.get("type")), 64))
         marker = dialect.marker(wire)
         if marker is not None:
             markers.append(marker)
             moved += [tool.name] if tool is not None and deferred else []
-        entries.append(
-            Entry(
-                entry_name(dialect, wire),
-                tool,
-                definition,
-                digest(canonical(definition)),
-                utf8_size(dumps(definition)),
-                deferred,
-            )
-        )
+        entries.append(_entry(dialect, wire, tool, deferred=deferred))
     twice = _repeated([entry.name for entry in entries])
     if twice:
         fault = fault or f"duplicate tool names: {', '.join(clean_text(name, 64) for name in twice[:5])}"
@@ -182,8 +175,16 @@ def build(
         moved=moved,
         marks=marks,
         fault=fault,
-        warnings=[*_unmatched(policy, entries), *_kept(unusable)],
+        warnings=[*_unmatched(policy, entries), *_kept(unusable), *_called(unfindable)],
     )
+
+
+def _entry(dialect: Dialect, wire: Json, tool: Tool | None, *, deferred: bool) -> Entry:
+    definition = dialect.definition(wire, deferred=False) if tool is not None else _unmarked(wire)
+    if tool is None and is_flagged(wire):
+        definition = dialect.definition(definition, deferred=False)
+    size = utf8_size(dumps(definition))
+    return Entry(entry_name(dialect, wire), tool, definition, digest(canonical(definition)), size, deferred)
 
 
 def entry_name(dialect: Dialect, wire: Json) -> str:
@@ -222,6 +223,27 @@ def _kept(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     return [f"tools stay resident because the endpoint takes no such names in a load: {', '.join(names[:5])}"]
+
+
+def is_flagged(wire: Json) -> bool:
+    """Whether an entry, or a member of it, is marked as deferred, whatever it is."""
+    return wire.get("defer_loading") is True or any(is_flagged(member) for member in objects(wire.get("tools")))
+
+
+def undeferred(dialect: Dialect, wires: Sequence[Any]) -> list[Any]:
+    """The tools without marks on those that nothing here could find: the endpoint would refuse or hide them."""
+    return [
+        dialect.definition(wire, deferred=False)
+        if (wire := as_object(given)) is not None and is_flagged(wire) and dialect.tool(wire) is None
+        else given
+        for given in wires
+    ]
+
+
+def _called(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"tools are sent whole because no search here can find such entries: {', '.join(names[:5])}"]
 
 
 def _unmatched(policy: Policy, entries: Sequence[Entry]) -> list[str]:

@@ -135,6 +135,7 @@ class Replayer:
         system: str = "",
         checkpoints: Checkpoints | None = None,
         define: Callable[[Collection[str]], tuple[Json, ...]] = lambda _: (),
+        model: str = "",
     ) -> None:
         self.dialect = dialect
         self.reader = reader
@@ -143,6 +144,7 @@ class Replayer:
         self.system = digest(system)
         self.checkpoints = checkpoints
         self.define = define
+        self.model = model
         self.anew = False
 
     def replay(
@@ -155,7 +157,7 @@ class Replayer:
         """
         self.anew = anew
         form = FROM_RECORDS if writes is None else f"{writes.load_point or ''}{'!' if anew else ''}"
-        key = (digest(self.scope, self.system), loader, form)
+        key = (digest(self.scope, self.system, self.model), loader, form)
         known = self.checkpoints.find(key, messages) if self.checkpoints is not None else None
         start, names, out = known or (0, {}, self._nothing())
         groups = list(_grouped(messages[start:], self.reader))
@@ -235,7 +237,7 @@ class Replayer:
             out.lost_since = 0
             out.exact = record.chain == out.chain or not out.rewritten
             out.record = record
-            turn = self.dialect.carried(visible, record.turn) if record.turn else visible
+            turn = self.dialect.carried(visible, self._thinking(record, visible)) if record.turn else visible
             before = self._written(record)
             point = (writes or before).load_point
             if self.anew or point is None or point != before.load_point:
@@ -248,6 +250,16 @@ class Replayer:
         if record is not None and not out.rewritten:
             out.shared = out.tokens
         out.window = []
+
+    def _thinking(self, record: Record, visible: list[Json]) -> Sequence[Json]:
+        """The turn of a record, without its thinking where the caller sends another model none of it.
+
+        Models refuse what another one has signed or has no reasoning at all; whether that is so, the caller knows.
+        """
+        same = self.model in (record.state.model, "") or not record.state.model
+        if same or self.dialect.without_thinking(visible) != visible:
+            return record.turn
+        return self.dialect.without_thinking(record.turn)
 
     def _others(self, out: Transcript, visible: list[Json], loader: str, form: Dialect, names: dict[str, str]) -> None:
         messages = visible

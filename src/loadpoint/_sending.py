@@ -43,7 +43,7 @@ class Sending:
         self.limited = False
         self.referred, defined = references(plan.transcript.views)
         self.valued = {*defined, *(() if self.dialect.by_reference else plan.held_loaded)}
-        self.proofs = self._proofs()
+        self.proofs: list[Evidence] = self._proofs()
         self.composed: Composed = self._compose(plan.state)
         self._place()
         self.tolerant = False
@@ -270,6 +270,7 @@ class Sending:
             tolerant=self.tolerant,
             gone=tuple(sorted(self._gone())),
             pushed=plan.pushes,
+            model=str(plan.body.get("model") or ""),
         )
         known = plan.state
         return known if known is not None and known == state else state  # one object for a conversation's records

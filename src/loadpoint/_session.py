@@ -19,7 +19,7 @@ from ._checkpoint import Checkpoints
 from ._deciding import scope_of
 from ._dialect import Dialect
 from ._engine import Call
-from ._json import Json, digest, dumps, well_formed
+from ._json import Json, digest, dumps, objects, well_formed
 from ._ledger import InProcessLedger, Ledger, Record
 from ._paid import PaidRound, PaidRounds
 from ._passing import Passing
@@ -108,9 +108,10 @@ class Session:
                 continue
             policy = self.policy
             try:
-                filled = self._filled(dialect, kind, request)
+                whole = self._resolved(dialect, request)
+                filled = self._filled(dialect, kind, whole)
                 call = Beginning(self, dialect, kind, filled, policy).call()
-                if call is None and filled is not request:
+                if call is None and filled is not whole:
                     report = passing_report("there is nothing to defer", None)
                     return Passing(self, filled, dialect, filled.body, report=report, exchange=kind == "create")
                 return call
@@ -132,6 +133,13 @@ class Session:
                 return Stored(request, shown, str(record.reply_id), streaming=dialect.streaming(request.body))
         return None
 
+    def _resolved(self, dialect: Dialect, request: Request) -> Request:
+        """The request with what it names of turns of ours: what was sent for them stands in their records."""
+        scope = scope_of(dialect, request)
+        found = [self.find(digest(scope, "item", item)) for item in dialect.referred(request.body)]
+        known = [item for record in found if record is not None for item in record.turn]
+        return replace(request, body=dialect.resolved(request.body, known)) if known else request
+
     def _filled(self, dialect: Dialect, kind: str, request: Request) -> Request:
         """The request with the toolbox's tools behind the caller's own, which win where the names are the same."""
         held = dialect.held(request.body)
@@ -139,7 +147,7 @@ class Session:
         if self.toolbox is None or kept or kind not in ("create", "count"):
             return request
         own = dialect.tools(request.body)
-        names = {dialect.tool_name(tool) for tool in own if isinstance(tool, dict)}
+        names = {dialect.tool_name(tool) for tool in objects(own)}
         more = [wire for wire in self.toolbox.wires(dialect) if dialect.tool_name(wire) not in names]
         return replace(request, body=dialect.with_tools(request.body, [*own, *more])) if more else request
 
@@ -147,7 +155,7 @@ class Session:
         """The reader of a dialect's messages, which remembers those it has read."""
         return self._readers[dialect.name]
 
-    def replayer(self, dialect: Dialect, scope: str, system: str, registry: Registry) -> Replayer:
+    def replayer(self, dialect: Dialect, scope: str, system: str, registry: Registry, *, model: str = "") -> Replayer:
         """What turns visible messages of one scope into upstream ones; `system` is the prompt outside of them."""
         return Replayer(
             dialect,
@@ -157,6 +165,7 @@ class Session:
             system=system,
             checkpoints=self._checkpoints,
             define=registry.definitions,
+            model=model,
         )
 
     def registry(self, dialect: Dialect, tools: list[Any], policy: Policy, names: NameLimits = ANY_NAME) -> Registry:

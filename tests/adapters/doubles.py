@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 
+from loadpoint._json import Json
 from loadpoint._report import CallReport
 from loadpoint._sse import Event, Reader, frame
 

@@ -79,6 +79,8 @@ def deferred(body: Json) -> list[str]:
 
 
 @pytest.mark.anyio
+@pytest.mark.requirement("N17")
+@pytest.mark.report("BR-013")
 @pytest.mark.filterwarnings("ignore:Pydantic serializer")  # the SDK's stream helper, of an item that it does not know
 @PLACES
 @BOTH
@@ -133,6 +135,19 @@ def test_the_list_and_the_history_stay_over_a_conversation(at: Place) -> None:
     if at is ROUTER:
         assert [item["type"] for item in second["input"][1:]] == [at.entry, "function_call", "function_call_output"]
     assert loadpoint.report(reply).prefix.stable
+
+
+@PLACES
+def test_the_list_is_the_same_in_a_process_that_knows_nothing(at: Place) -> None:
+    """Whatever the history shows, in its order stands what was declared from the start, and one tool is shown."""
+    server = searching(at, Move(text="done"), Move(text="again"))
+    given = request(at)
+    reply = api(loadpoint.wrap(client(at, server), POLICY), at).create(**given)
+    given[at.key] += echoed(at, reply)
+    api(loadpoint.wrap(client(at, server), POLICY), at).create(**given)
+    first, second = server.requests
+    assert first["tools"] == second["tools"]
+    assert TOOL in deferred(first)
 
 
 def echoed(at: Place, reply: Any) -> list[Json]:

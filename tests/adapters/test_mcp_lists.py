@@ -81,6 +81,7 @@ async def test_what_a_server_adds_stands_at_the_load_point_and_what_it_takes_awa
     first, second, third, last = server.exchanges
     assert first.tokens.tools == last.tokens.tools, "the list is never rewritten"
     assert [exchange.loaded for exchange in (first, second, third)] == [(), ("next_event",), ("next_event",)]
-    removals = [b for m in last.request["messages"] if m["role"] == "system" for b in m["content"]]
+    asked: Any = last.request
+    removals = [b for m in asked["messages"] if m["role"] == "system" for b in m["content"]]
     assert [block["type"] for block in removals] == ["tool_addition", "tool_removal"]
     assert all(exchange.warnings == () for exchange in server.exchanges)

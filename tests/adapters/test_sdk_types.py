@@ -59,7 +59,10 @@ def moves(form: str) -> list[list[Move]]:
 
 
 UNTYPED = {
-    ("Response", "store"),  # the service repeats it; the emulator does
+    ("Response", "store"),  # what the service sends, and the emulator with it
+    ("ParsedResponse", "store"),
+    ("ResponseTextDeltaEvent", "obfuscation"),
+    ("ResponseFunctionCallArgumentsDeltaEvent", "obfuscation"),
     ("ParsedFunctionToolCall", "index"),  # the SDK's own helper leaves it there
     ("Usage", "iterations"),  # the rounds of a reply, typed on the beta surface of the same endpoint
     ("MessageDeltaUsage", "iterations"),
@@ -171,7 +174,7 @@ class Talk:
     def _responses(self) -> Any:
         body: Json = {"model": self.model, "input": self.said, "tools": tools(RESPONSES)}
         if self.way == "stream":
-            reply = None
+            reply: Any = None
             for event in self.client.responses.create(**body, stream=True):
                 known(event)
                 reply = event.response if event.type == "response.completed" else reply

@@ -29,7 +29,7 @@ async def streamed(asynchronous: bool, **given: Any) -> tuple[Emulator, Any, str
     async with entered(wrapped.responses.stream(**request())) as events:
         assert [event async for event in each(events)]
         reply = await settle(events.get_final_response())
-    last = server.exchanges[1].reply["id"]
+    last = str((server.exchanges[1].reply or {})["id"])
     assert reply.id != last
     return server, wrapped, reply.id, last
 
@@ -110,6 +110,19 @@ async def test_an_id_is_known_after_a_restart_with_the_same_ledger(asynchronous:
     off = again.with_options(default_headers={"x-loadpoint": "off"})
     assert (await settle(off.responses.retrieve(shown))).id == shown
     assert asked(server) == [("GET", f"/v1/responses/{last}")] * 2
+
+
+@both
+async def test_an_id_is_known_where_everything_is_switched_off(
+    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller has kept the id, and may have switched us off since."""
+    ledger = loadpoint.InProcessLedger()
+    server, _, shown, last = await streamed(asynchronous, ledger=ledger)
+    monkeypatch.setenv("LOADPOINT", "off")
+    again = loadpoint.wrap(client(server, asynchronous=asynchronous), ledger=ledger)
+    assert (await settle(again.responses.retrieve(shown))).id == shown
+    assert asked(server) == [("GET", f"/v1/responses/{last}")]
 
 
 @both

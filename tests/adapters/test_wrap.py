@@ -123,7 +123,7 @@ def test_a_missing_sdk_is_named_with_its_extra(adapters: dict[str, Any], monkeyp
 def test_what_cannot_be_wrapped_is_told(thing: Any, words: str):
     with pytest.raises(UnsupportedClientError, match=words) as caught:
         loadpoint.wrap(thing)
-    assert "anthropic, openai" in str(caught.value)
+    assert "there are adapters for: anthropic, httpx, httpx2, litellm, openai" in str(caught.value)
 
 
 @pytest.mark.parametrize("sdk", ["openai", "anthropic"])

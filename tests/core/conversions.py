@@ -63,7 +63,7 @@ def _read(messages: list[Json], source: str) -> Iterator[Part]:
             yield from _item(item)
         return
     for message in messages:
-        content = message.get("content")
+        content: Any = message.get("content")
         if source == CHAT:
             if message["role"] == "tool":
                 yield Part("result", id=message["tool_call_id"], text=_told(content))

@@ -54,7 +54,7 @@ def loader_json(names: Sequence[str]) -> str:
     return json.dumps({**answer, "addedToolNames": list(names)})
 
 
-# -- Messages -----------------------------------------------------------------------------------------------------------
+# -- Messages ----------------------------------------------------------------------------------------------------------
 
 
 def _asked(load: Load) -> Json:
@@ -110,7 +110,7 @@ def _shown_blocks(load: Load) -> list[Json]:
     return _server_search(load, f"srvtoolu_lp0_0_1_toolu_{load.id}")
 
 
-# -- Responses ----------------------------------------------------------------------------------------------------------
+# -- Responses ---------------------------------------------------------------------------------------------------------
 
 
 def _search_items(load: Load) -> list[Json]:
@@ -148,7 +148,7 @@ def _shown_items(load: Load) -> list[Json]:
     return [call, {**output, "id": f"tso_lp0_0_f{load.id}"}]
 
 
-# -- Chat Completions ---------------------------------------------------------------------------------------------------
+# -- Chat Completions --------------------------------------------------------------------------------------------------
 
 
 def _chat_call(load: Load, content: Any) -> list[Json]:
@@ -199,7 +199,6 @@ WRITTEN: dict[str, dict[str, Callable[[Load], list[Json]]]] = {
 """By dialect the forms of a load; each gives the messages of one search and of what it has loaded."""
 
 FORMS = [(dialect, form) for dialect, forms in WRITTEN.items() for form in forms]
-BY_VALUE = frozenset({"tool_addition", "tool_search", "additional_tools", "system_tools", "hosted items"})
 
 
 def said(dialect: str, role: str, text: str) -> Json:

@@ -165,6 +165,20 @@ def test_a_loaded_tool_stays_usable_in_the_next_user_turn(form: Form):
 
 
 @everywhere
+@pytest.mark.requirement("N40")
+def test_a_tool_that_was_found_and_not_called_stays_usable(form: Form):
+    """No call of it is a proof beside the search."""
+    talk = form.talk()
+    talk.user("what could you do?")
+    talk.send(Move(calls=[search("invoice_export")]), Move(text="I could export it."))
+    talk.user("do")
+    reply = talk.send(Move(calls=[("invoice_export", {"id": 2})]))
+    assert talk.calls(reply) == [("invoice_export", {"id": 2})]
+    assert [(tool.name, tool.why) for tool in talk.report.loaded] == [("invoice_export", "search")]
+    assert "invoice_export" in talk.callable()
+
+
+@everywhere
 @pytest.mark.requirement("N35")
 @pytest.mark.parametrize("discovery", ["hidden", "shown", "caller"])
 def test_after_a_restart_a_tool_is_usable_while_its_marker_is_there(form: Form, discovery: str):

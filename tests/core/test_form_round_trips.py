@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from tests.core.conversation import (
     Conversation,
     search,
 )
-from tests.core.loads import FORMS, LOADER, WRITTEN, Load, said, used
+from tests.core.loads import FORMS, LOADER, WRITTEN, Load, said
 
 from loadpoint import InProcessLedger, Policy
 from loadpoint._loaded import evidence

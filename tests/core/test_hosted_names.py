@@ -64,6 +64,20 @@ def test_a_hosted_conversation_that_such_a_tool_joins_goes_on(stream: bool) -> N
 
 
 @streams
+def test_so_it_does_where_only_the_record_asks_for_a_hosted_search(stream: bool) -> None:
+    talk = Conversation(MESSAGES, Policy(search="hosted", threshold_tokens=0), stream=stream)
+    talk.user("go")
+    talk.send(Move(text="ok"))
+    assert talk.report.load_point == "hosted_search"
+    talk.policy = Policy(threshold_tokens=0)
+    talk.names = (*NAMES, BM25)
+    talk.session = talk.fresh(ledger=talk.session.ledger)
+    talk.load("invoice_export")
+    assert talk.report.load_point == "tool_reference"
+    assert "has the name of one of the tools" in talk.reports[1].reason
+
+
+@streams
 def test_no_function_of_the_responses_api_has_the_name_of_the_search(stream: bool) -> None:
     """There it has a type and no name."""
     name = "tool_search"

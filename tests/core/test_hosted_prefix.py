@@ -34,6 +34,7 @@ def namespaces(talk: Conversation) -> list[str]:
     return [declaration(wire) for wire in talk.body["tools"]]
 
 
+@pytest.mark.requirement("N17")
 @streams
 def test_tools_of_another_server_grow_the_prefix(stream: bool) -> None:
     """Of a new namespace name and description stand in the prefix: the groups before it are shared, no more."""
@@ -51,6 +52,7 @@ def test_tools_of_another_server_grow_the_prefix(stream: bool) -> None:
     assert talk.server.exchanges[-1].cached_tokens > 1_000
 
 
+@pytest.mark.requirement("N17")
 @streams
 def test_a_tool_that_joins_a_group_without_a_word_leaves_the_prefix(stream: bool) -> None:
     names = [name for name in NAMES if name != "invoice_rename"]

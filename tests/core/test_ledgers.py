@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.bench import judge
 from tests.core.conversation import CHAT, Form, everywhere, unstreamed
+from tests.core.ledgers import TOOL, alternate, record, state
 
 from loadpoint import InProcessLedger, SqliteLedger
-from loadpoint._ledger import Record, State
+from loadpoint._ledger import Record
 from loadpoint.emulator import Move
-
-TOOL = "invoice_export"
-
-
-def state(**more: Any) -> State:
-    given_: dict[str, Any] = {
-        "strategy": "native",
-        "load_point": None,
-        "reason": "",
-        "loader": "ToolSearch",
-        "catalog": "",
-        "tools": (),
-        "declared": (),
-        "definitions": (),
-        "system": "",
-    }
-    return State(**{**given_, **more})
-
-
-def record(number: int, *, text: str = "x", of: State | None = None) -> Record:
-    return Record(f"chain {number}", f"sent {number}", ({"role": "assistant", "content": text},), (), of or state())
-
 
 # ------------------------------------------------------------------------------------------------ in the process
 
@@ -163,24 +140,10 @@ def test_threads_that_end_leave_no_connection_open(tmp_path: Path):
     assert len(files) <= 3, "a database, its log, its shared memory"
 
 
-def _turns(path: str, dialect: str, strategy: str, model: str, inbox: Any, outbox: Any) -> None:
-    """Another process: takes a history and a name, makes one turn, gives back what it sent and the history."""
-    ledger = SqliteLedger(path)
-    while (order := inbox.get()) is not None:
-        visible, name, seed = order
-        talk = Form(dialect, strategy, False, model).talk()
-        talk.server.seed = seed
-        talk.restart(ledger=ledger)
-        talk.visible = visible
-        talk.load(name)
-        outbox.put((talk.bodies, talk.visible, [report.prefix.broke for report in talk.reports]))
-    ledger.close()
-
-
 @unstreamed
 @pytest.mark.requirement("N35")
 def test_two_processes_take_turns_in_one_conversation_without_a_break(form: Form, tmp_path: Path):
-    bodies, reasons = _alternate(form, [str(tmp_path / "ledger.db")] * 2)
+    bodies, reasons = alternate(form, [str(tmp_path / "ledger.db")] * 2)
     assert not judge.check(bodies, mode=form.strategy)
     assert set(reasons) <= {"first_request", None, "tools_grew"}
 
@@ -188,36 +151,10 @@ def test_two_processes_take_turns_in_one_conversation_without_a_break(form: Form
 @unstreamed
 def test_two_processes_without_a_shared_ledger_break_at_each_change(form: Form, tmp_path: Path):
     """Three changes of process: each is one break, reported, and never an invalid request."""
-    bodies, reasons = _alternate(form, [str(tmp_path / "one.db"), str(tmp_path / "two.db")])
+    bodies, reasons = alternate(form, [str(tmp_path / "one.db"), str(tmp_path / "two.db")])
     broken = {violation.at for violation in judge.check(bodies, mode=form.strategy)}
     assert broken == {3, 6, 9}
     assert [reason for reason in reasons if reason not in (None, "tools_grew", "first_request")]
-
-
-def _alternate(form: Form, paths: list[str]) -> tuple[list[Any], list[Any]]:
-    context = multiprocessing.get_context("spawn")
-    pairs = [(context.Queue(), context.Queue()) for _ in paths]
-    workers = [
-        context.Process(target=_turns, args=(path, form.dialect, form.strategy, form.model, inbox, outbox), daemon=True)
-        for path, (inbox, outbox) in zip(paths, pairs, strict=True)
-    ]
-    for worker in workers:
-        worker.start()
-    visible: list[Any] = []
-    bodies: list[Any] = []
-    reasons: list[Any] = []
-    for at, name in enumerate((TOOL, "photo_list", "parcel_rename", "event_list")):
-        inbox, outbox = pairs[at % 2]
-        inbox.put((visible, name, f"seed {at}"))
-        sent, visible, broke = outbox.get(timeout=60)
-        bodies += sent
-        reasons += broke
-    for inbox, _ in pairs:
-        inbox.put(None)
-    for worker in workers:
-        worker.join(20)
-        assert worker.exitcode == 0
-    return bodies, reasons
 
 
 @everywhere

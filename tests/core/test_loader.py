@@ -60,12 +60,15 @@ def wire(description: str = "") -> str:
 def test_the_definition():
     schema = loader_schema()
     assert loader_name(()) == "ToolSearch"
-    assert schema["properties"]["query"] == {"type": "string", "minLength": 1}
-    assert schema["properties"]["max_results"] == {"type": "integer", "minimum": 1, "maximum": 20, "default": 5}
+    assert schema["properties"] == {"query": {"type": "string"}, "max_results": {"type": "integer"}}
     assert schema["required"] == ["query"]
     assert validate(schema, {"query": "a", "max_results": 20}) == []
-    assert validate(schema, {"query": ""})
-    assert validate(schema, {"query": "a", "max_results": 21})
+    assert validate(schema, {"max_results": 20})
+    nothing: tuple[object, ...] = ("", " ", None, [], {})
+    for empty in nothing:
+        assert "no query" in str(parse_arguments({"query": empty})), "one character or more"
+    given = [parse_arguments({"query": "a", "max_results": count}) for count in (-3, 0, 1, 20, 21, "7", None)]
+    assert [found.max_results for found in given if not isinstance(found, str)] == [1, 1, 1, 20, 20, 7, 5]
     assert loader_schema() is not schema
 
 

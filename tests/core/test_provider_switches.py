@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.conversation import CHAT, MESSAGES, NAMES, RESPONSES, Conversation, search
+from tests.core.conversation import NAMES, Conversation, search
 from tests.core.conversions import HABITS, converted
-from tests.core.loads import WRITTEN, Load
+from tests.core.loads import WRITTEN
 from tests.core.test_form_round_trips import HOSTED, WAYS, history, oracle, talk_in, visible_to_the_model
 
 from loadpoint import InProcessLedger, Policy

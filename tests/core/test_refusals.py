@@ -82,6 +82,7 @@ def refused(case: str, stream: bool):
 
 @late
 @streams
+@pytest.mark.report("BR-009")
 def test_the_same_call_goes_on_in_the_next_form(case: str, stream: bool) -> None:
     talk, goes_on = refused(case, stream)
     talk.user("go")
@@ -265,6 +266,7 @@ HOSTED = [
 ]
 
 
+@pytest.mark.report("BR-037")
 @pytest.mark.parametrize(("form", "policy"), HOSTED, ids=lambda value: getattr(value, "dialect", ""))
 def test_deferral_that_is_silently_ignored_is_reported(form: Form, policy: Json) -> None:
     talk = emulated(form.talk(policy), 5_000)

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def tool(path: str, name: str, **more: Any) -> Json:
-    schema = {"type": "object", "properties": {}}
+    schema: Json = {"type": "object", "properties": {}}
     if path == MESSAGES:
         return {"name": name, "description": f"Does {name}", "input_schema": schema, **more}
     return {"type": "function", "name": name, "description": f"Does {name}", "parameters": schema, **more}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import anthropic
 import openai
 import pytest
-from tests.core.conversation import MESSAGES, NAMES, RESPONSES, tools
+from tests.core.conversation import CHAT, MESSAGES, NAMES, RESPONSES, Conversation, everywhere, search, tools
 
 import loadpoint
 from loadpoint import Policy, capability, emulator
@@ -142,3 +143,89 @@ def test_a_tool_that_the_provider_runs_is_declared_as_it_was_given(tool, strateg
     assert tool in exchange.request["tools"]
     deferred = "ToolSearch" in [each["name"] for each in exchange.request["tools"]]
     assert deferred is not tool["name"].startswith("tool_search"), "whoever brings a search has chosen"
+
+
+MALFORMED: list[Any] = [
+    {"type": "namespace", "name": "n", "description": "d", "tools": [None, "x"]},
+    {"type": "namespace", "name": "n", "description": "d", "tools": [None]},
+    {"type": "namespace", "name": "n", "description": "d", "tools": ["x"]},
+    {"type": "namespace", "name": "n", "description": "d", "tools": "all"},
+    {"type": "namespace", "name": None, "tools": [{"type": "function", "name": None}]},
+    {"type": "function", "name": ["x"]},
+    {"type": None},
+    None,
+    "x",
+]
+
+
+@pytest.mark.report("BR-030")
+@pytest.mark.parametrize("tool", MALFORMED, ids=str)
+@pytest.mark.parametrize("strategy", ["auto", "native", "resend"])
+@pytest.mark.parametrize("search", ["local", "hosted"])
+def test_a_malformed_tool_is_the_providers_to_name(tool, strategy, search, caplog):
+    """Also where a choice names one of the others: the caller gets the provider's own words, never a crash of ours."""
+    server = emulator.Emulator(Script.sequence([Move(text="hello"), Move(text="hello")]))
+    http = emulator.http_client("openai", server)
+    bare: Any = openai.OpenAI(api_key="k", http_client=http, max_retries=0)
+    given: list[Any] = [tool, *tools(RESPONSES)]
+    choice = {"type": "function", "name": NAMES[0]}
+    said: list[Any] = []
+    for client in (bare, loadpoint.wrap(bare, Policy(strategy=strategy, search=search))):
+        try:
+            reply = client.responses.create(model="gpt-5.4", input="hi", tools=given, tool_choice=choice)
+            said.append(reply.output_text)
+        except openai.BadRequestError as error:
+            said.append(re.sub(r"\[\d+\]", "[]", error.message))  # the list is in another order
+    assert said[0] == said[1]
+    exchange: Any = server.exchanges[1]
+    assert tool in exchange.request["tools"]
+    assert "a fault in" not in caplog.text
+
+
+@everywhere
+@pytest.mark.report("BR-028")
+def test_deferral_is_decided_here_and_needs_no_key_of_a_server(form):
+    """A list of a server carries names and schemas only: which of them wait is the policy's to say, by name."""
+    served = [f"mcp__crm__{name}" for name in NAMES]
+    talk = form.talk({"defer": ("mcp__crm__*",)}, names=[*served, "ledger_sum"])
+    assert "defer_loading" not in str(talk.request().body)
+    talk.load(served[0])
+    assert talk.in_context(talk.bodies[0]) == ["ToolSearch", "ledger_sum"]
+    assert served[0] in talk.callable()
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    CHAT: {"temperature": 0.3, "user": "u1", "metadata": {"a": "b"}, "allowed_openai_params": ["tools"]},
+    MESSAGES: {"temperature": 0.3, "metadata": {"user_id": "u1"}, "option_of_tomorrow": [1]},
+    RESPONSES: {"temperature": 0.3, "user": "u1", "metadata": {"a": "b"}, "option_of_tomorrow": [1]},
+}
+
+
+@everywhere
+@pytest.mark.report("BR-027")
+def test_options_of_the_caller_go_with_every_round(form):
+    talk = form.talk(extra=OPTIONS[form.dialect])
+    talk.server = emulator.Emulator(talk.server.script, rules="off")
+    talk.load("invoice_export")
+    assert len(talk.bodies) == 3
+    for body in talk.bodies:
+        assert {key: body[key] for key in OPTIONS[form.dialect]} == OPTIONS[form.dialect]
+
+
+@pytest.mark.report("BR-027")
+@pytest.mark.parametrize("strategy", ["auto", "native", "resend"])
+@pytest.mark.parametrize("model", ["gpt-5.4", "gpt-5.2", "gpt-4o"])
+def test_entries_that_a_model_cannot_search_are_sent_as_they_are_never_dropped(strategy, model):
+    """A namespace and what a server runs, beside functions: all are in the list or found by a search."""
+    functions = {wire["name"]: wire for wire in tools(RESPONSES)}
+    crm = {"type": "namespace", "name": "crm", "description": "CRM.", "tools": [functions.pop("invoice_export")]}
+    server = {"type": "web_search"}
+    extra = {"tools": [server, crm, *functions.values()]}
+    talk = Conversation(RESPONSES, Policy(strategy=strategy, threshold_tokens=1), model=model, extra=extra)
+    talk.user("go")
+    call = talk.begun()
+    assert server in call.body["tools"]
+    wanted = "crm.invoice_export"
+    talk.answer(talk.send(Move(calls=[search(wanted)]), Move(calls=[(wanted, {"id": 1})])))
+    talk.send(Move(text="ok"))
+    assert [tool.name for tool in talk.report.loaded] == [wanted]

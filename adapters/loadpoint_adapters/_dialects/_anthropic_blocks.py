@@ -14,8 +14,9 @@ from loadpoint._json import Json, as_list, as_object, dumps, objects
 
 from . import _anthropic_changes as changes
 
-_OF_ONE_ROUND = frozenset({"thinking", "text", "tool_use"})
-_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+# Tuples: the type of a block in a history may be anything, also what cannot be hashed.
+_OF_ONE_ROUND = ("thinking", "text", "tool_use")
+_UNMARKABLE = ("thinking", "redacted_thinking")
 
 
 def content_blocks(content: Any) -> list[Json]:
@@ -78,18 +79,22 @@ def call_view(block: Json) -> CallView:
 
 def tool_result(block: Json) -> ResultView:
     names = tuple(
-        str(part.get("tool_name"))
+        str(part["tool_name"])
         for part in content_blocks(block.get("content"))
-        if part.get("type") == "tool_reference" and part.get("tool_name")
+        if part.get("type") == "tool_reference" and _is_name(part.get("tool_name"))
     )
     call_id = str(block.get("tool_use_id") or "")
     return ResultView(call_id, _joined(block.get("content")), block.get("is_error") is True, names)
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
 def search_result(block: Json) -> ResultView:
     content = as_object(block.get("content")) or {}
     references = [as_object(item) or {} for item in as_list(content.get("tool_references"))]
-    names = tuple(str(item.get("tool_name")) for item in references if item.get("tool_name"))
+    names = tuple(str(item["tool_name"]) for item in references if _is_name(item.get("tool_name")))
     failed = content.get("type") == "tool_search_tool_result_error"
     return ResultView(str(block.get("tool_use_id") or ""), "", failed, names, search=True)
 
@@ -186,6 +191,13 @@ def with_last_marker(turn: Sequence[Json], marker: Json) -> tuple[Json, ...]:
 def has_thinking(message: Json) -> bool:
     """Whether the message holds a block that its provider has signed."""
     return any(block.get("type") in _UNMARKABLE for block in content_blocks(message.get("content")))
+
+
+def without_thinking(message: Json) -> Json:
+    """The message without its thinking; the same object where it has none."""
+    content = objects(message.get("content"))
+    kept = [block for block in content if block.get("type") not in _UNMARKABLE]
+    return message if len(kept) == len(content) else {**message, "content": never_empty(kept)}
 
 
 def with_last_thinking(message: Json) -> Json:

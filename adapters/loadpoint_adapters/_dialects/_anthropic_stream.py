@@ -47,7 +47,8 @@ class MessagesMerger:
         delta = {key: result.get(key) for key in ("stop_reason", "stop_sequence")}
         extra = {key: result[key] for key in ("container", "stop_details") if key in result}
         beside = {key: result[key] for key in ("context_management",) if key in result}
-        usage = {key: value for key, value in (result.get("usage") or {}).items() if key not in _AT_START_ONLY}
+        given: Json = result.get("usage") or {}
+        usage = {key: value for key, value in given.items() if key not in _AT_START_ONLY}
         yield _event({"type": "message_delta", "delta": {**delta, **extra}, "usage": usage, **beside})
         yield _event({"type": "message_stop"})
 

@@ -18,7 +18,7 @@ from loadpoint._json import Json
 
 ENTRIES = {"orq": "orq:tool_search", "openrouter": "openrouter:tool_search"}
 """The type of the entry by the name of the gateway (`variant` of a load point in the data)."""
-_TYPES = frozenset(ENTRIES.values())
+_TYPES = tuple(ENTRIES.values())
 _SHOWS_ONE = frozenset({"openrouter"})
 """The gateways that refuse a request in which every tool beside their search is deferred."""
 

@@ -23,6 +23,8 @@ from loadpoint._json import Json, as_list, as_object, dumps, objects
 from ._openai_results import is_failure
 
 _INSTRUCTIONS = ("system", "developer")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""DeepSeek and Moonshot, vLLM, OpenRouter: none of them is a field of the API as OpenAI documents it."""
 _MARKS = ("defer_loading", "cache_control")
 
 
@@ -80,6 +82,13 @@ def bare(message: Json) -> Json:
         if len(out["content"]) == 1 and set(as_object(out["content"][0]) or ()) == {"type", "text"}:
             out["content"] = out["content"][0]["text"]  # the same prompt, as a marker in it makes people write it
     return out
+
+
+def without_thinking(message: Json) -> Json:
+    """The message without the fields in which servers give reasoning back; the same object where it has none."""
+    if not any(key in message for key in _REASONING):
+        return message
+    return {key: value for key, value in message.items() if key not in _REASONING}
 
 
 def _without_marker(part: Any) -> Any:
@@ -140,7 +149,8 @@ def apart(message: Json) -> list[Json]:
 def references(message: Json) -> tuple[str, ...]:
     """The names in the `tool_reference` parts of a tool message."""
     parts = objects(message.get("content"))
-    names = [str(part.get("tool_name")) for part in parts if part.get("type") == "tool_reference"]
+    given = [part.get("tool_name") for part in parts if part.get("type") == "tool_reference"]
+    names = [name for name in given if isinstance(name, str) and name]
     return tuple(dict.fromkeys(names))
 
 
@@ -203,10 +213,10 @@ def without_calls(messages: Sequence[Json], call_ids: Collection[str]) -> list[J
     """The messages without these calls and their results; a message of which nothing is left goes."""
     out: list[Json] = []
     for message in messages:
-        if message.get("role") == "tool" and message.get("tool_call_id") in call_ids:
+        if message.get("role") == "tool" and str(message.get("tool_call_id")) in call_ids:
             continue
         calls = objects(message.get("tool_calls"))
-        kept = [call for call in calls if call.get("id") not in call_ids]
+        kept = [call for call in calls if str(call.get("id")) not in call_ids]
         if len(kept) == len(calls):
             out.append(message)
         elif kept or text_of(message.get("content")):

@@ -91,6 +91,23 @@ def view(item: Json) -> View:
     return View("assistant", forgets=kind == "compaction")
 
 
+def _reference(item: Json) -> str | None:
+    """The id of the item that this one stands for."""
+    named = item.get("type") == "item_reference" or (item.get("type") is None and set(item) == {"id"})
+    return str(item.get("id")) if named else None
+
+
+def referred(items: Iterable[Json]) -> list[str]:
+    """The ids of the items that are named and not brought."""
+    return [item_id for item in items if (item_id := _reference(item)) is not None]
+
+
+def resolved(items: Iterable[Json], known: Iterable[Json]) -> list[Json]:
+    """The items with those in the place of their references that are `known`."""
+    found = {str(item["id"]): item for item in known if item.get("id")}
+    return [found.get(_reference(item) or "", item) for item in items]
+
+
 def without_calls(output: Iterable[Json], cut: Collection[int]) -> list[Json]:
     """The items without the calls at these positions (counted among the calls)."""
     out: list[Json] = []
@@ -126,6 +143,23 @@ def without_lone_reasoning(turn: Sequence[Json]) -> list[Json]:
     kinds = [item.get("type") for item in turn]
     following = [*kinds[1:], "reasoning"]
     return [item for at, item in enumerate(turn) if kinds[at] != "reasoning" or following[at] != "reasoning"]
+
+
+def without_reasoning(turn: Sequence[Json]) -> list[Json]:
+    """The items without reasoning, and those that reasoning led to without the ids by which the service misses it.
+
+    "provided without its required 'reasoning' item", https://github.com/cline/cline/issues/12242.
+    """
+    out: list[Json] = []
+    led = False
+    for item in turn:
+        kind = item.get("type")
+        if kind == "reasoning":
+            led = True
+            continue
+        led = led and not is_output(item)
+        out.append({key: value for key, value in item.items() if key != "id"} if led else item)
+    return out
 
 
 def shown(output: Iterable[Json], body: Json) -> list[Json]:
@@ -230,9 +264,9 @@ def farewell(names: Sequence[str]) -> Json:
 
 
 def joined(results: Sequence[Json], following: Sequence[Json]) -> list[Json]:
-    """Results first; what loads tools by itself stands behind the last result of the caller's: items, whole searches."""
-    whole = {item.get("call_id") for item in results if is_search(item)}
-    outputs = [item for item in results if is_output(item) and item.get("call_id") not in whole]
+    """Results first; what loads tools by itself, a whole search too, stands behind the last result of the caller's."""
+    whole = {str(item.get("call_id")) for item in results if is_search(item)}
+    outputs = [item for item in results if is_output(item) and str(item.get("call_id")) not in whole]
     loads = [item for item in results if item not in outputs]
     at = max((place for place, item in enumerate(following, 1) if is_output(item)), default=0)
     return [*outputs, *following[:at], *loads, *following[at:]]

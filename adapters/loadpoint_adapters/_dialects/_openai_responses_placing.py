@@ -127,17 +127,19 @@ def paired(items: Sequence[Json]) -> list[Json]:
     A call without its output (a cut stream) gets one that loaded nothing; an output without its call (a history whose
     beginning was cut off) gets a call before it, because what it loaded still counts.
     """
-    outputs = {item.get("call_id") for item in items if item.get("type") == "tool_search_output" and is_output(item)}
-    calls = {item.get("call_id") for item in items if is_search(item)}
+    outputs = {
+        str(item.get("call_id")) for item in items if item.get("type") == "tool_search_output" and is_output(item)
+    }
+    calls = {str(item.get("call_id")) for item in items if is_search(item)}
     if calls == outputs:
         return list(items)
     out: list[Json] = []
     for item in items:
         call_id = item.get("call_id")
-        if item.get("type") == "tool_search_output" and is_output(item) and call_id not in calls:
+        if item.get("type") == "tool_search_output" and is_output(item) and str(call_id) not in calls:
             lost: Json = {"type": "tool_search_call", "execution": "client", "call_id": call_id, "arguments": {}}
             out.append({**lost, "status": "completed"})
         out.append(item)
-        if is_search(item) and call_id not in outputs:
+        if is_search(item) and str(call_id) not in outputs:
             out.append(search_output(str(call_id), ()))
     return out

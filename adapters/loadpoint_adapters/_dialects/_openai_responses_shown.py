@@ -237,7 +237,7 @@ def without_ours(items: Sequence[Any], call_ids: Collection[str] = (), *, groups
     for item in items:
         wire = as_object(item) or {}
         output = str(wire.get("type")).endswith("_output")
-        named = wire.get("call_id") is not None and wire.get("call_id") in call_ids
+        named = wire.get("call_id") is not None and str(wire["call_id"]) in call_ids
         grouped = groups and (_is_grouped(wire) or (gone and output and wire.get("call_id") is None))
         gone = is_ours(wire) or named or grouped
         if not gone:

@@ -9,7 +9,6 @@ https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and the ty
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
@@ -21,6 +20,7 @@ from . import _anthropic_blocks as blocks
 from . import _anthropic_changes as changes
 from . import _anthropic_search as search
 from . import _gateway_search as gateway_
+from ._anthropic_forms import form_of
 from ._anthropic_stream import MessagesMerger
 
 _OPERATIONS = {"/messages": "create", "/messages/count_tokens": "count", "/messages/batches": "batch"}
@@ -30,41 +30,6 @@ _BETA = "anthropic-beta"
 # https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _MODES = {"auto": "auto", "none": "none", "any": "required"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One way of loading tools.
-
-    `by_reference`: loads name what `tools` declares. `message`: they stand in a system message behind the results, and
-    not in a result. `search`: the kind of the provider's own search. `fixed`: requests may not change their tools.
-    `gateway`: the gateway that searches, whose requests have neither references nor changes.
-    """
-
-    by_reference: bool = True
-    message: bool = False
-    search: str = ""
-    fixed: bool = False
-    gateway: str = ""
-
-
-_FORMS: Mapping[str | None, _Form] = {
-    None: _Form(),
-    "None:fixed": _Form(fixed=True),
-    "tool_reference": _Form(),
-    "tool_reference:fixed": _Form(fixed=True),  # a model or a platform that takes no tool changes
-    "tool_addition": _Form(by_reference=False, message=True),
-    "tool_addition:reference": _Form(message=True),  # a platform that takes changes by reference only
-    "hosted_search": _Form(search="bm25"),
-    "hosted_search:regex": _Form(search="regex"),  # a platform that has no other
-    "gateway_search": _Form(gateway="openrouter"),  # the only one that searches in this API
-}
-
-
-def _kind(load_point: str | None, variant: str) -> str | None:
-    """The key of a form; a variant that is not known is the plain one."""
-    full = f"{load_point}:{variant}"
-    return full if full in _FORMS else load_point
 
 
 class AnthropicMessages:
@@ -84,12 +49,12 @@ class AnthropicMessages:
 
     def __init__(self, load_point: str | None = None, variant: str = "") -> None:
         self.load_point = load_point
-        self.form = _FORMS[_kind(load_point, variant)]
+        self.form = form_of(load_point, variant)
         self.by_reference = self.form.by_reference
 
     def at(self, load_point: str | None, variant: str = "") -> AnthropicMessages:
         known = load_point if load_point in self.renders else None
-        same = known == self.load_point and self.form is _FORMS.get(_kind(known, variant))
+        same = known == self.load_point and self.form is form_of(known, variant)
         return self if same else type(self)(known, variant)
 
     def operation(self, method: str, path: str, body: Json) -> str | None:
@@ -98,6 +63,15 @@ class AnthropicMessages:
         return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
 
     def stored(self, method: str, path: str) -> str | None:
+        return None
+
+    def referred(self, body: Json) -> Sequence[str]:
+        return ()
+
+    def resolved(self, body: Json, kept: Sequence[Json]) -> Json:
+        return body
+
+    def last_item(self, reply: Json) -> str | None:
         return None
 
     def obstacle(self, body: Json) -> str | None:
@@ -283,6 +257,9 @@ class AnthropicMessages:
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return any(map(blocks.has_thinking, messages))
+
+    def without_thinking(self, messages: Sequence[Json]) -> list[Json]:
+        return list(map(blocks.without_thinking, messages))
 
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
         thinking = as_object(body.get("thinking"))

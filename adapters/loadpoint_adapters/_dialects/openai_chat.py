@@ -59,6 +59,15 @@ class OpenAIChat:
     def stored(self, method: str, path: str) -> str | None:
         return None
 
+    def referred(self, body: Json) -> Sequence[str]:
+        return ()
+
+    def resolved(self, body: Json, kept: Sequence[Json]) -> Json:
+        return body
+
+    def last_item(self, reply: Json) -> str | None:
+        return None
+
     def obstacle(self, body: Json) -> str | None:
         if (body.get("n") or 1) != 1:
             return "n > 1: several choices cannot share one search"
@@ -237,6 +246,9 @@ class OpenAIChat:
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return False
+
+    def without_thinking(self, messages: Sequence[Json]) -> list[Json]:
+        return list(map(messages_.without_thinking, messages))
 
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
         return body, ()

@@ -67,6 +67,15 @@ class OpenAIResponses:
     def stored(self, method: str, path: str) -> str | None:
         return paths.stored(method, path)
 
+    def referred(self, body: Json) -> Sequence[str]:
+        return items.referred(objects(body.get("input")))
+
+    def resolved(self, body: Json, kept: Sequence[Json]) -> Json:
+        return {**body, "input": items.resolved(objects(body.get("input")), items.shown(kept, body))}
+
+    def last_item(self, reply: Json) -> str | None:
+        return next((str(item["id"]) for item in reversed(objects(reply.get("output"))) if item.get("id")), None)
+
     def obstacle(self, body: Json) -> str | None:
         given = objects(body.get("tools"))
         if any(tool.get("type") == "tool_search" for tool in given):
@@ -297,6 +306,9 @@ class OpenAIResponses:
 
     def thought(self, messages: Sequence[Json]) -> bool:
         return False  # reasoning is bound to its items, not to what stands before them
+
+    def without_thinking(self, messages: Sequence[Json]) -> list[Json]:
+        return items.without_reasoning(messages)
 
     def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
         return body, ()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anthropic
 
+from .._driving import alone, alone_async
 from .._exchange import Exchange
 from .._response import Rounds, spliced
 from ._compat import AnthropicCompat, client_behind, is_response, rewrapped, without
@@ -105,7 +106,7 @@ class _Attempt(Exchange):
     def streamed(self, result: Any, rounds: Rounds, own: anthropic.Middleware) -> Any:
         """The caller's stream, the first round being open."""
         rounds.next(self.received(result))
-        send = self.sibling(result, own)
+        send = alone(self.sibling(result, own))
 
         def later(body: Json) -> Any:
             while True:
@@ -119,7 +120,7 @@ class _Attempt(Exchange):
     def streamed_async(self, result: Any, rounds: Rounds, own: anthropic.Middleware) -> Any:
         """The same for an asynchronous client."""
         rounds.next(self.received(result))
-        send = self.sibling(result, own)
+        send = alone_async(self.sibling(result, own))
 
         async def later(body: Json) -> Any:
             while True:
@@ -141,7 +142,7 @@ class _Middleware(anthropic.Middleware):
 
     def handle(self, request: anthropic.APIRequest, call_next: Callable[..., Any]) -> Any:
         """Drive the rounds of a synchronous client's call."""
-        attempt = self._attempt(request, call_next)
+        attempt, call_next = self._attempt(request, call_next), alone(call_next)
         call = attempt.call
         if call is None:
             return call_next(attempt.asked(attempt.options))
@@ -156,7 +157,7 @@ class _Middleware(anthropic.Middleware):
                 result = call_next(attempt.asked(attempt.next(body)))
             if not attempt.is_reply(result):
                 if is_response(result):
-                    cast(Any, result).http_response.read()
+                    result.http_response.read()
                 body = attempt.in_place_of(result)
                 if body is None:
                     return result
@@ -170,7 +171,7 @@ class _Middleware(anthropic.Middleware):
 
     async def handle_async(self, request: anthropic.APIRequest, call_next: Callable[..., Any]) -> Any:
         """Drive the rounds of an asynchronous client's call."""
-        attempt = self._attempt(request, call_next)
+        attempt, call_next = self._attempt(request, call_next), alone_async(call_next)
         call = attempt.call
         if call is None:
             return await call_next(attempt.asked(attempt.options))
@@ -185,7 +186,7 @@ class _Middleware(anthropic.Middleware):
                 result = await call_next(attempt.asked(attempt.next(body)))
             if not attempt.is_reply(result):
                 if is_response(result):
-                    await cast(Any, result).http_response.aread()
+                    await result.http_response.aread()
                 body = attempt.in_place_of(result)
                 if body is None:
                     return result

@@ -9,8 +9,10 @@ Responses streams, which Bedrock API a model name means, the facade's `_core` of
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from types import ModuleType
 from typing import Any, cast
 
@@ -23,15 +25,15 @@ def module() -> ModuleType | None:
     return sys.modules.get("litellm")
 
 
-def version() -> str:
-    """The version that is installed; "0" for one that does not say."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
+@functools.cache
+def _of(module_name: str, name: str) -> Any:
+    """A name of a module of litellm, which has been imported by now."""
+    return getattr(import_module(module_name), name)
 
-    try:
-        return installed("litellm")
-    except PackageNotFoundError:
-        return "0"
+
+def version() -> str:
+    """The version that is imported; "0" for one that does not say. There are two distributions of the module."""
+    return str(getattr(sys.modules.get("litellm._version"), "version", None) or "0")
 
 
 def numbers(text: str) -> tuple[int, int]:
@@ -54,14 +56,16 @@ def is_router(client: object) -> bool:
 
 def twin(router: Any) -> Any:
     """A second facade over the core of a Router; litellm lets nobody make a subclass."""
-    made: Any = object.__new__(type(router))
-    vars(made).update(vars(router))
+    facade: type[Any] = router.__class__
+    made: Any = object.__new__(facade)
+    made.__dict__.update(router.__dict__)
     return made
 
 
 def deployments(router: Any, model: str) -> list[Mapping[str, Any]]:
     """The `litellm_params` of every deployment that can serve a model group, an alias or a wildcard."""
-    return [entry["litellm_params"] for entry in router.registry().deployments(model) or []]
+    entries: list[Any] = list(router.registry().deployments(model) or ())
+    return [entry["litellm_params"] for entry in entries]
 
 
 def fallbacks(router: Any) -> Iterator[Mapping[str, Any]]:
@@ -82,16 +86,13 @@ def provider(model: str, name: str | None, api_base: str | None) -> tuple[str, s
 
 def bedrock_way(model: str) -> str:
     """Which API of Bedrock a model name means: `invoke`, `converse` and others."""
-    from litellm.llms.bedrock.common_utils import BedrockModelInfo
-
-    return str(BedrockModelInfo.get_bedrock_route(model))
+    return str(_of("litellm.llms.bedrock.common_utils", "BedrockModelInfo").get_bedrock_route(model))
 
 
 def event(payload: Mapping[str, Any]) -> Any:
     """A Responses stream event of the class that litellm has for it."""
-    from litellm.llms.openai.responses.transformation import OpenAIResponsesAPIConfig
-
-    kind: Any = OpenAIResponsesAPIConfig.get_event_model_class(str(payload.get("type")))
+    classes = _of("litellm.llms.openai.responses.transformation", "OpenAIResponsesAPIConfig")
+    kind: Any = classes.get_event_model_class(str(payload.get("type")))
     try:
         return kind(**payload)
     except ValueError:  # litellm does the same with what its class does not take
@@ -100,9 +101,7 @@ def event(payload: Mapping[str, Any]) -> Any:
 
 def chunk(payload: Mapping[str, Any]) -> Any:
     """A chunk of a chat stream."""
-    from litellm.types.utils import ModelResponseStream
-
-    return ModelResponseStream(**payload)
+    return _of("litellm.types.utils", "ModelResponseStream")(**payload)
 
 
 def hidden(value: object) -> dict[str, Any]:
@@ -144,3 +143,11 @@ def cost(value: object) -> float | None:
     """What litellm says that a reply or a last chunk has cost, in USD."""
     found = hidden(value).get("response_cost")
     return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+
+def checks_replies(callback: object, data: Mapping[str, Any]) -> bool:
+    """Whether a callback of the Proxy is a guardrail that checks the reply to a request with these data."""
+    if not isinstance(callback, _of("litellm.integrations.custom_guardrail", "CustomGuardrail")):
+        return False
+    event = _of("litellm.types.guardrails", "GuardrailEventHooks").post_call
+    return cast(Any, callback).should_run_guardrail(data=dict(data), event_type=event) is True

@@ -30,7 +30,6 @@ def driven(function: Callable[..., Any], wire: Wire, session: Beginner, where: W
     return functools.wraps(function)(made(function, _names(function), wire, session, where))
 
 
-@functools.lru_cache(maxsize=64)
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of the positional arguments."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from ._wire import Completion, Messages, Responses
 
 if TYPE_CHECKING:
     from loadpoint._driven import Beginner
+    from loadpoint._json import Json
 
     from ._wire import Wire
 
@@ -38,14 +38,14 @@ PASSED = ("batch_completion", "batch_completion_models", "batch_completion_model
 _RETRIES = ("completion_with_retries", "acompletion_with_retries", "responses_with_retries", "aresponses_with_retries")
 
 
-@dataclass(frozen=True, slots=True)
 class Binding:
-    """What ties a wrapped module to us. `tree` says what of it is driven."""
+    """What ties a wrapped module to us. `tree` says what of it is driven, `made` what has been read of that."""
 
-    original: ModuleType
-    session: Beginner
-    tree: Mapping[str, Any] = field(default_factory=lambda: DRIVEN)
-    made: dict[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
+    def __init__(self, original: ModuleType, session: Beginner, tree: Mapping[str, Any] = DRIVEN) -> None:
+        self.original = original
+        self.session = session
+        self.tree = tree
+        self.made: dict[str, tuple[Any, Any]] = {}
 
     def value(self, name: str) -> Any:
         """The value of an attribute: the module's own, driven where it is a function that is."""
@@ -74,7 +74,7 @@ def passed(function: Callable[..., Any], session: Beginner) -> Callable[..., Any
     def tell(given: Mapping[str, Any]) -> None:
         tools = given.get("tools")
         if isinstance(tools, list) and tools:
-            body = {"model": str(given.get("model") or ""), "messages": [], "tools": tools}
+            body: Json = {"model": str(given.get("model") or ""), "messages": [], "tools": tools}
             request = Request("POST", Completion.path, body, {}, "", "", Carrier(obstacle=_ALONE))
             call = session.begin(request)
             if call is not None:
@@ -119,6 +119,9 @@ class Wrapped(ModuleType):
 
     def __delattr__(self, name: str) -> None:
         delattr(self._loadpoint.original, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot pickle 'module' object")  # as for any module: copies would be of its whole state
 
     def __dir__(self) -> list[str]:
         return dir(self._loadpoint.original)

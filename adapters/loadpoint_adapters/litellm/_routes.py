@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from loadpoint import _models
 from loadpoint._carrier import Carrier
+from loadpoint._json import as_list, as_object
 
 from . import _compat
 
@@ -17,8 +18,7 @@ _TABLE = "litellm_routes"
 _ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a call goes: the model as the data knows it, the address, and what arrives there."""
 
     model: str
@@ -59,9 +59,8 @@ def place(params: Mapping[str, Any], dialect: str) -> Place:
     given = params.get("api_base") or params.get("base_url")
     given = given if isinstance(given, str) else None
     bare, provider, told = _compat.provider(model, params.get("custom_llm_provider"), given)
-    info: Any = params.get("model_info")
-    named = info.get("base_model") if isinstance(info, Mapping) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    known = str(named or params.get("base_model") or model)
+    info = as_object(params.get("model_info")) or {}
+    known = str(info.get("base_model") or params.get("base_model") or model)
     found = carrier(provider, _mode(provider, bare), known, dialect, _version())
     return Place(known, _address(provider, params, given or told), found)
 
@@ -99,10 +98,10 @@ def together(places: Sequence[Place]) -> Place:
         return first
     if len({other.carrier.speaks for other in places}) > 1 or not all(_same_host(other, first) for other in places):
         reason = "the deployments and fallbacks of this model are of several kinds, so no native form reaches them all"
-        return replace(first, carrier=replace(first.carrier, carries=(), reason=reason))
+        return first._replace(carrier=replace(first.carrier, carries=(), reason=reason))
     shared = [name for name in first.carrier.carries if all(name in other.carrier.carries for other in places)]
     least = min((other.carrier for other in places), key=lambda each: len(each.carries))
-    return replace(first, carrier=replace(least, carries=tuple(shared)))
+    return first._replace(carrier=replace(least, carries=tuple(shared)))
 
 
 def _same_host(one: Place, other: Place) -> bool:
@@ -144,14 +143,14 @@ def of_call(params: Mapping[str, Any], dialect: str) -> Place:
 
 def _models_of(given: object) -> list[dict[str, Any]]:
     """The `fallbacks` of a function: names, or arguments that replace those of the call."""
-    entries: list[Any] = given if isinstance(given, list) else []
+    entries = as_list(given)
     made: list[dict[str, Any]] = [{"model": each} for each in entries if isinstance(each, str)]
     return made + [cast("dict[str, Any]", each) for each in entries if isinstance(each, dict) and "model" in each]
 
 
 def _named(given: object) -> list[Mapping[str, Any]]:
     """The `fallbacks` of a call of a Router: a mapping as in its settings, or names for whatever model it is."""
-    entries: list[Any] = given if isinstance(given, list) else []
+    entries = as_list(given)
     made: list[Mapping[str, Any]] = []
     for each in entries:
         is_chain = isinstance(each, dict) and "model" not in each

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from loadpoint._adapter import reports
 from loadpoint._driven import EXTENSION
@@ -135,20 +135,26 @@ def close(upstream: Any) -> None:
 
 async def aclose(upstream: Any) -> None:
     """The same for one that is read asynchronously."""
-    closing = getattr(upstream, "aclose", None)
-    if callable(closing):
+    closing: Any = getattr(upstream, "aclose", None)
+    if closing is not None:
         await closing()
     else:
         close(upstream)
 
 
-@functools.cache
+# Weak on both sides: litellm has classes that it makes anew for each call.
+_classes: weakref.WeakKeyDictionary[type[Any], weakref.ref[type[Any]]] = weakref.WeakKeyDictionary()
+
+
 def _class(base: type[Any]) -> type[Any]:
     """The class of the visible stream for one of litellm's: an instance of it, with the same attributes."""
-    names = {"__module__": base.__module__, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
-    methods = {name: getattr(_Stream, name) for name in vars(_Stream) if callable(getattr(_Stream, name))}
-    methods.pop("__class__", None)
-    return type(base.__name__, (base,), {**methods, **names})
+    known = _classes.get(base)
+    made = known() if known is not None else None
+    if made is None:
+        names = {"__module__": base.__module__, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
+        made = type(base.__name__, (base,), {**_METHODS, **names})
+        _classes[base] = weakref.ref(made)
+    return made
 
 
 class _Stream:
@@ -186,6 +192,9 @@ class _Stream:
             rounds.leave()
 
 
+_METHODS = {name: value for name, value in vars(_Stream).items() if inspect.isfunction(value)}
+
+
 def _noted(stream: Any, item: Any) -> Any:
     """The item, noted where litellm's streams note theirs: what is read of them afterwards is the visible reply."""
     if "chunks" in vars(stream):
@@ -199,10 +208,11 @@ def _noted(stream: Any, item: Any) -> Any:
 def visible(rounds: Rounds, first: Any, send: Callable[[Json], Any], *, asynchronous: bool) -> Any:
     """The stream that shows all rounds, made like `first`, that of the first round."""
     rounds.upstream = first
-    kind: Any = type(first)
+    kind: Any = first.__class__
     made: Any = object.__new__(_class(kind))
-    vars(made).update(vars(first))
-    if "chunks" in vars(first):
+    state = cast("dict[str, Any]", first.__dict__)
+    made.__dict__.update(state)
+    if "chunks" in state:
         made.chunks = []
     made.extensions = {EXTENSION: rounds.call}
     made._loadpoint = rounds  # noqa: SLF001 - our own

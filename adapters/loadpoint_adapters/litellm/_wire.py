@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from loadpoint._json import Json, as_object, dumps, objects, parse_object
 from loadpoint._sse import Reader, frame
@@ -155,8 +155,8 @@ class Messages(_Plain):
 
     def reply(self, value: Any) -> Json:
         """The reply, which is a dict already."""
-        found = value if isinstance(value, dict) else value.model_dump(mode="json")
-        return {key: item for key, item in cast(Json, found).items() if not key.startswith("_")}
+        found: Json = as_object(value) or value.model_dump(mode="json")
+        return {key: item for key, item in found.items() if not key.startswith("_")}
 
     def sent(self, item: Any) -> bytes:
         """The bytes, which are server-sent events already; some routes give the event itself."""
@@ -164,7 +164,7 @@ class Messages(_Plain):
             return item
         if isinstance(item, str):
             return item.encode()
-        payload: Json = item if isinstance(item, dict) else item.model_dump(mode="json", exclude_none=True)
+        payload: Json = as_object(item) or item.model_dump(mode="json", exclude_none=True)
         return frame(dumps(payload), str(payload.get("type")))
 
     def items(self, frames: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:

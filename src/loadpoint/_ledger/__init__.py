@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._memory import InProcessLedger
 from ._record import Ledger, Record, State
+from ._redis import RedisLedger
 from ._sqlite import SqliteLedger
 
-__all__ = ["InProcessLedger", "Ledger", "Record", "SqliteLedger", "State"]
+__all__ = ["InProcessLedger", "Ledger", "Record", "RedisLedger", "SqliteLedger", "State"]

@@ -34,6 +34,8 @@ class State:
     """The tools of which the model has been told that they are gone."""
     pushed: int = 0
     """How many pushes of the toolbox this conversation has seen."""
+    model: str = ""
+    """The model that the turn is of; "" where it was not noted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from .._json import digest, dumps
 from ._memory import CANDIDATES
-from ._record import Record, State
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from ._record import Record
+from ._rows import read, state_name, written
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS loadpoint_state (digest TEXT PRIMARY KEY, body TEXT NOT NULL);
@@ -52,19 +47,16 @@ class SqliteLedger:
                 (key, CANDIDATES),
             )
             found = rows.fetchall()
-        return [_record(json.loads(body) | {"state": json.loads(state)}) for body, state in found]
+        return [read(body, state) for body, state in found]
 
     def add(self, key: str, record: Record) -> None:
-        import dataclasses
-
-        body: dict[str, Any] = dataclasses.asdict(record)
-        state = dumps(body.pop("state"))
-        name = digest(state)
+        body, state = written(record)
+        name = state_name(state)
         with self._lock, self._opened() as connection:
             connection.execute("INSERT OR IGNORE INTO loadpoint_state VALUES (?, ?)", (name, state))
             connection.execute(
                 "INSERT INTO loadpoint_record (key, state, body, written) VALUES (?, ?, ?, ?)",
-                (key, name, dumps(body), time.time()),
+                (key, name, body, time.time()),
             )
             connection.execute(
                 "DELETE FROM loadpoint_record WHERE key = ? AND id NOT IN"
@@ -103,19 +95,3 @@ class SqliteLedger:
             raise
         self._connection, self._process = opened, os.getpid()
         return opened
-
-
-_adapter: TypeAdapter[Record] | None = None
-
-
-def _record(body: dict[str, Any]) -> Record:
-    """The record in a row; raises `pydantic.ValidationError` for one that is none."""
-    global _adapter  # noqa: PLW0603 - pydantic costs more to import than the whole library: only where a file is read
-    if _adapter is None:
-        from pydantic import TypeAdapter
-
-        _adapter = TypeAdapter(Record)
-    return _adapter.validate_python(body)
-
-
-__all__ = ["SqliteLedger", "State"]
