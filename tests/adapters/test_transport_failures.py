@@ -6,6 +6,7 @@ import asyncio
 import gc
 from typing import Any
 
+import httpx
 import httpx2
 import pytest
 from tests.adapters.doubles import FakeSession, Fault, Provider, chat_events, message_events
@@ -248,13 +249,14 @@ async def test_every_body_has_its_own_idempotency_key(sdk: str, asynchronous: bo
 
 @both
 @sdks
-async def test_a_reply_that_breaks_off_is_closed(sdk: str, asynchronous: bool):
-    class Broken(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_a_reply_that_breaks_off_is_closed(library: Any, sdk: str, asynchronous: bool):
+    class Broken(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
         closed = 0
 
         def __iter__(self) -> Any:
             yield b'{"id":'
-            raise httpx2.ReadError("cut")
+            raise library.ReadError("cut")
 
         async def __aiter__(self) -> Any:
             for chunk in self:
@@ -266,19 +268,19 @@ async def test_a_reply_that_breaks_off_is_closed(sdk: str, asynchronous: bool):
         async def aclose(self) -> None:
             self.closed += 1
 
-    def answer(_: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers={"content-type": "application/json"}, stream=broken)
+    def answer(_: Any) -> Any:
+        return library.Response(200, headers={"content-type": "application/json"}, stream=broken)
 
-    async def answer_async(asked: httpx2.Request) -> httpx2.Response:
+    async def answer_async(asked: Any) -> Any:
         return answer(asked)
 
     broken = Broken()
     given = over(sdk, asynchronous=asynchronous)
-    inner = httpx2.MockTransport(answer_async if asynchronous else answer)
+    inner = library.MockTransport(answer_async if asynchronous else answer)
     made: Any = Transport(Driver(given.session, speaks()), inner, {})
-    http: Any = (httpx2.AsyncClient if asynchronous else httpx2.Client)(transport=made)
+    http: Any = (library.AsyncClient if asynchronous else library.Client)(transport=made)
     path = "/v1/chat/completions" if sdk == "openai" else "/v1/messages"
-    with pytest.raises(httpx2.ReadError):
+    with pytest.raises(library.ReadError):
         await settle(http.post(f"https://x.example{path}", json=request(sdk)))
     assert broken.closed
     assert given.call.failures == 1

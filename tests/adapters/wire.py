@@ -75,7 +75,7 @@ class Wire:
             Tcp(("127.0.0.1", 0), Handler) if self.socket_path is None else Unix(self.socket_path, Handler)
         )
         if self.socket_path is None:
-            port: int = self.server.server_address[1]
+            port: int = self.server.socket.getsockname()[1]
             self.url = f"http://127.0.0.1:{port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self

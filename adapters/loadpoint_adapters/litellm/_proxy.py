@@ -22,20 +22,21 @@ from weakref import WeakKeyDictionary
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from loadpoint import InProcessLedger, RedisLedger
+from loadpoint import InProcessLedger, Policy, RedisLedger
 from loadpoint._adapter import session_factory
-from loadpoint.errors import UnsupportedClientError
+from loadpoint._json import parse_object
+from loadpoint.errors import PolicyError, UnsupportedClientError
 
 from . import _compat, _routes
 from ._adapter import ROUTED, LiteLLM
 from ._proxy_calls import ProxyCall, ProxyExchange, plain_of, whole
 
 if TYPE_CHECKING:
-    from loadpoint import CallReport, Ledger, Policy
+    from loadpoint import CallReport, Ledger
     from loadpoint._driven import Beginner
 
 log = logging.getLogger("loadpoint")
-REDIS_URL = "LOADPOINT_REDIS_URL"
+REDIS_URL, POLICY = "LOADPOINT_REDIS_URL", "LOADPOINT_POLICY"
 _ROUTES = ("acompletion", "aresponses", "anthropic_messages")
 _NAME = "litellm_logging_obj"
 """What the hooks of one request have in common. Its id would be the client's own choice, and may come twice."""
@@ -49,11 +50,11 @@ _GUARDED = "a guardrail checks replies, and would see the first round only"
 class ProxyHook(CustomLogger):
     """A callback of the Proxy that defers tools; `proxy_hook` is one with the settings of the environment.
 
-    `policy` holds for every call. `ledger_of` gives the ledger of a tenant (a team, else a virtual key, by a name that
-    is no secret); without it there is one in Redis if LOADPOINT_REDIS_URL is set, else one in the process. `on_report`
-    is called with the report of every call. Make an object of it, no subclass: the Proxy looks for the hooks in the
-    class itself. Raises `PolicyError` for a setting that cannot be used, `UnsupportedClientError` for a version of
-    litellm that is not supported.
+    `policy` holds for every call; None takes the fields that LOADPOINT_POLICY names in a JSON object. `ledger_of` gives
+    the ledger of a tenant (a team, else a virtual key, by a name that is no secret); without it there is one in Redis if
+    LOADPOINT_REDIS_URL is set, else one in the process. `on_report` is called with the report of every call. Make an
+    object of it, no subclass: the Proxy looks for the hooks in the class itself. Raises `PolicyError` for a setting that
+    cannot be used, `UnsupportedClientError` for a version of litellm that is not supported.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ProxyHook(CustomLogger):
         reason = _compat.unsupported()
         if reason is not None:
             raise UnsupportedClientError(reason)
-        self._policy = policy
+        self._policy = policy if policy is not None else _policy_from_environment()
         self._ledger_of = ledger_of or _ledger_from_environment()
         self._on_report = on_report or told
         self._dialects = LiteLLM().dialects()
@@ -94,11 +95,11 @@ class ProxyHook(CustomLogger):
         try:
             call = await asyncio.to_thread(self._begun, route, data, tenant_of(user_api_key_dict))
             edited = data if call is None else call.edited(data)
+            if call is not None:
+                self._calls[name] = call
         except Exception:
             log.exception("this request cannot be improved because of a fault in loadpoint; it is sent as it is")
             return data
-        if call is not None:
-            self._calls[name] = call
         return edited
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
@@ -190,6 +191,17 @@ def tenant_of(key: Any) -> str:
 def told(report: CallReport) -> None:
     """Write a line about a call into the log."""
     log.info("%s: %s; %d rounds", report.strategy, report.reason, len(report.rounds))
+
+
+def _policy_from_environment() -> Policy:
+    text = os.environ.get(POLICY, "").strip()
+    fields = parse_object(text) if text else {}
+    if fields is None:
+        raise PolicyError(f"environment variable {POLICY}: {text!r} is not usable; allowed: a JSON object, or unset")
+    try:
+        return Policy(**fields)
+    except TypeError as error:  # a field that there is not
+        raise PolicyError(f"environment variable {POLICY}: {error}") from None
 
 
 def _ledger_from_environment() -> Callable[[str], Ledger]:
