@@ -252,7 +252,7 @@ class Conversation:
         return rebuilt(self.dialect, b"".join(out))
 
     def _ok(self, call: Any, body: Json) -> bytes:
-        """The bytes of a good answer; an error is told to the call, as an adapter does, and raised unless it goes on."""
+        """The bytes of a good answer; an error is told to the call, and raised unless it goes on."""
         while True:
             said = self.refuses(body, self.edits)
             status, raw = self.post(body) if said is None else (400, json.dumps({"error": {"message": said}}).encode())

@@ -1,4 +1,7 @@
-"""The ledger in Redis: what is stored, for how long, and what a call costs when the server is not well."""
+"""The ledger in Redis: what is stored, for how long, and what a call costs when the server is not well.
+
+Over 400 lines because servers that fail in every way share their set-up.
+"""
 
 from __future__ import annotations
 
