@@ -89,6 +89,7 @@ class Rounds:
         self.splice = call.splice()
         self.closed = False
         self.done = False
+        self._over = False  # the round that is open has been ended
         self.visible: weakref.ref[Any] | None = None
         self._framing = framing
         self._request_id = request_id
@@ -108,6 +109,7 @@ class Rounds:
 
     def ended(self) -> tuple[bytes, Json | None]:
         """The closing bytes and the next body, once the upstream response has been read."""
+        self._over = True
         ms = (time.perf_counter() - self._opened) * 1000
         body = self.splice.end(request_id=request_id(self.response, self._request_id), ms=ms)
         closing = self.framing.show(self.splice.closing())
@@ -139,6 +141,7 @@ class Rounds:
 
     def next(self, response: Any) -> None:
         """Go on with the response of the next round."""
+        self._over = False
         self.response = response
         self.framing = self._framing(response)
 
@@ -151,6 +154,9 @@ class Rounds:
         if self.closed:
             return False
         self.closed = True
+        if not self._over and self.framing.ended:  # an SDK stops reading at the last event, and not at the last byte
+            with contextlib.suppress(Exception):
+                self.ended()
         if not self.done:
             self.call.failed()
         visible = self.visible() if self.visible is not None else None

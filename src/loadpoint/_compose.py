@@ -148,7 +148,8 @@ class Composer:
         for wire in state.definitions if state else ():
             if self.dialect.tool_name(wire) == name:
                 return self.dialect.definition(wire, deferred=deferred)
-        stub = self.dialect.loader(name, _GONE, {"type": "object", "properties": {}})
+        # Not of this form: there the loader may be the search of the provider, whatever the name.
+        stub = self.dialect.at(None).loader(name, _GONE, {"type": "object", "properties": {}})
         return self.dialect.definition(stub, deferred=deferred)
 
     def _marked(self, shown: dict[str, Json]) -> list[Json]:

@@ -184,8 +184,8 @@ class Deciding:
         if known is None or known.strategy == "eager" or known.loader in registry.by_name:
             return None
         before = self.dialect.at(known.load_point)
-        hosted = {point.name for point in (*self.able.points, *self.able.insisted) if point.hosted}
-        alike = before.by_reference == dialect.by_reference and not hosted & {load_point, known.load_point}
+        loader = dialect.tool_name(dialect.loader(registry.loader, "", loader_schema()))
+        alike = before.by_reference == dialect.by_reference and known.loader == loader
         # Otherwise there is another loader, and there are other tools in the list.
         return known if known.load_point == load_point or (alike and dialect.by_reference) else None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._answers import Answers
 from ._compose import Composed, definitions, references
+from ._dialect import View
 from ._json import Json, well_formed
 from ._ledger._record import State
 from ._loaded import Evidence, evidence
@@ -110,15 +111,18 @@ class Sending:
         if plan.additive is None or plan.transcript.prefill:
             return
         names = [name for name in self._unplaced() if name in plan.registry.by_name]
+        late, left = self._over(names), self._left()
+        by_value = plan.additive.declare == ""
+        self.valued |= {*left} if by_value else set()
+        self.referred = [name for name in self.referred if name not in left] + ([] if by_value else left)
         gone = [name for name in sorted(self._gone()) if plan.state is None or name not in plan.state.gone]
-        late = self._over(names)
         self.turn = self._changes([name for name in names if name not in late], gone)
         self.news = self.turn
         for place in sorted(set(late.values()), reverse=True):
-            self.messages[place:place] = self._changes([name for name in names if late.get(name) == place], ())
+            self.messages[place:place] = self._changes([name for name in late if late[name] == place], ())
         if not self.turn and not late:
             return
-        self.valued |= set(names) if plan.additive.declare == "" else set()
+        self.valued |= set(names) if by_value else set()
         known = {proof.name for proof in self.proofs}
         self.proofs = [replace(proof, placed=proof.placed or proof.name in names) for proof in self.proofs]
         new = [name for name in names if name not in known]
@@ -129,19 +133,42 @@ class Sending:
         additive = self.plan.additive
         if additive is None or not (names or gone):
             return []
-        return self.dialect.changes(self.plan.registry.definitions(names), gone, by_value=additive.declare == "")
+        kept = self._kept()
+        wires = [wire for name in names for wire in (self.plan.registry.definitions([name]) or [kept[name]])]
+        return self.dialect.changes(wires, gone, by_value=additive.declare == "")
 
     def _over(self, names: Sequence[str]) -> dict[str, int]:
-        """Where the loads of calls belong that were answered before the last turn: in front of the turn after them."""
+        """Where the loads of calls belong that were answered before the last turn: in front of the turn after them.
+
+        Those of tools that have left stay where they were sent.
+        """
         ends: dict[int, int] = {}
         turn, previous = 0, ""
-        for at, view in enumerate(self.plan.transcript.views):
+        views = self.plan.transcript.views
+        for at, view in enumerate(views):
             if view.role == "assistant" and previous != "assistant":
                 ends[turn] = at
                 turn += 1
             previous = view.role
-        turns = {proof.name: proof.turn for proof in self.proofs if proof.why == "call"}
-        return {name: ends[turns[name]] for name in names if turns.get(name) in ends}
+        wanted = {*names, *self._left()}
+        loaders = (self.plan.composer.loader_name,)
+        proofs = evidence(_not_taken_back(views), is_deferred=wanted.__contains__, loaders=loaders)
+        return {proof.name: ends[proof.turn] for proof in proofs if proof.why == "call" and proof.turn in ends}
+
+    def _kept(self) -> dict[str, Json]:
+        """The last known definitions of what was ever loaded in this conversation."""
+        state = self.plan.state
+        return {self.dialect.tool_name(wire) or "": wire for wire in state.definitions} if state is not None else {}
+
+    def _left(self) -> list[str]:
+        """The tools that have left, and whose loads by a call are in no record: they stand by what a call shows."""
+        state, known = self.plan.state, self._kept()
+        if state is None:
+            return []
+        listed = {self.dialect.tool_name(tool) or "" for tool in state.tools}
+        gone = known.keys() - self.plan.registry.by_name.keys() - listed
+        proofs = evidence(_not_taken_back(self.plan.transcript.views), is_deferred=gone.__contains__, loaders=())
+        return [proof.name for proof in proofs if proof.why == "call" and not proof.placed]
 
     def _unplaced(self) -> list[str]:
         plan, state = self.plan, self.plan.state
@@ -274,3 +301,13 @@ class Sending:
         )
         known = plan.state
         return known if known is not None and known == state else state  # one object for a conversation's records
+
+
+def _not_taken_back(views: Sequence[View]) -> list[View]:
+    """The views as if nothing had been removed: what was sent before a removal stays where it was sent."""
+    return [
+        replace(view, results=tuple(replace(result, removed=()) for result in view.results))
+        if any(result.removed for result in view.results)
+        else view
+        for view in views
+    ]

@@ -197,3 +197,34 @@ def test_the_loader_is_not_looked_for(form: Form) -> None:
     talk.user("go")
     reply = talk.send(Move(calls=[search(TOOL)]))
     assert [name for name, _ in talk.calls(reply)] == ["ToolSearch"]
+
+
+@each
+@pytest.mark.parametrize("strategy", ["native", "auto"])
+def test_a_model_without_search_goes_on_with_a_list_of_its_own(form: Form, strategy: str) -> None:
+    talk = hosted(form, policy={"strategy": strategy, "threshold_tokens": 0})
+    talk.user("export it")
+    talk.answer(talk.send(Move(calls=[find("invoice export"), (TOOL, {"id": 1})])))
+    talk.send(Move(text="done"))
+    talk.model = "claude-3-7-sonnet-20250219"
+    talk.user("and now")
+    talk.send(Move(text="ok"))
+    assert talk.report.strategy == "resend"
+    assert talk.in_context() == ["ToolSearch", TOOL]
+    assert not talk.declared()
+
+
+@each
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_tool_that_left_before_the_service_searches_gets_a_stub(form: Form, lost: bool) -> None:
+    talk = form.talk({"discovery": "shown"})
+    talk.load(TOOL)
+    talk.names = [name for name in NAMES if name != TOOL]
+    talk.policy = talk.policy.replace(load_point="hosted_search")
+    talk.session = talk.fresh() if lost else talk.fresh(ledger=talk.session.ledger)
+    talk.user("again")
+    talk.send(Move(text="ok"))
+    assert talk.report.load_point == "hosted_search"
+    names = [tool["name"] for tool in talk.body["tools"]]
+    assert len(names) == len(set(names))
+    assert TOOL in names

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bench import judge
-from tests.core.conversation import MESSAGES, Conversation, Form, everywhere, search
+from tests.core.conversation import MESSAGES, NAMES, Conversation, Form, everywhere, search
 
 from loadpoint.emulator import Move
 
@@ -203,3 +203,22 @@ def test_thinking_before_a_search_that_found_nothing_is_lost_without_an_error(st
         talk.user(f"turn {at}")
         talk.send(Move(text="ok", thinking="hm"))
     assert talk.report.prefix.stable
+
+
+@everywhere
+def test_a_rebuilt_load_of_a_call_stays_when_its_tool_leaves(form: Form) -> None:
+    """The tool was called, the record of it is lost, and then the caller takes it away."""
+    talk = form.talk()
+    talk.user("go " * 40)
+    talk.answer(talk.send(Move(calls=[(TOOL, {"id": 1})])))
+    talk.send(Move(text="done"))
+    talk.restart()
+    talk.user("more")
+    talk.send(Move(text="fine"))
+    start = len(talk.bodies) - 1
+    talk.names = [name for name in NAMES if name != TOOL]
+    for at in range(2):
+        talk.user(f"turn {at}")
+        talk.send(Move(text="fine"))
+        assert talk.report.prefix.stable
+    assert not judge.check(talk.bodies[start:], mode="native")
