@@ -184,6 +184,7 @@ def test_a_router_is_every_deployment_that_it_may_call(litellm: Any):
     assert _compat.numbers("nightly") == (0, 0)
 
 
+@pytest.mark.usefixtures("repo")
 def test_the_table_in_the_docs_is_current():
     from tests.litellm import table
 
