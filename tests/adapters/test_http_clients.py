@@ -90,6 +90,7 @@ async def test_wrapping_twice_is_wrapping_once_with_the_newer_settings(library: 
     assert loadpoint.report(reply).strategy == "eager"
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="newer Pythons keep the last client alive: not understood yet")
 @libraries
 def test_a_class_that_closes_its_pool_when_it_goes(library: Any):
     """As those of the SDKs do: the pool is the original client's as well."""
@@ -118,8 +119,7 @@ def test_a_class_that_closes_its_pool_when_it_goes(library: Any):
         wrapped.close()
         del wrapped
         gc.collect()
-        if sys.version_info < (3, 13):  # newer ones keep the last one alive for a while: not understood yet
-            assert closed == [Closing]
+        assert closed == [Closing]
 
 
 @both
