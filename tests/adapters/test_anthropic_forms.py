@@ -112,7 +112,9 @@ async def test_a_definition_that_the_service_refuses_is_told_in_the_sdks_words()
     ]
     with pytest.raises(anthropic.BadRequestError) as caught:
         wrapped.beta.messages.create(**body)
-    assert type(caught.value).__name__ == "ToolReferenceUnresolvedError"
+    newer = getattr(anthropic.types, "ToolReferenceUnresolvedError", anthropic.BadRequestError)
+    assert type(caught.value) is newer
+    assert "tool_reference_unresolved" in str(caught.value.body)
 
 
 @both

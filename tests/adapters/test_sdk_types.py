@@ -69,6 +69,11 @@ UNTYPED = {
 }
 
 
+OLDER = {  # declared by older versions of an SDK as always there, never seen from the service
+    ("ResponseFunctionCallArgumentsDoneEvent", "name"): "",
+}
+
+
 def unknown(value: Any, path: str = "") -> Iterator[str]:
     """What in a value the SDK's classes do not know."""
     if isinstance(value, (list, tuple)):
@@ -99,8 +104,10 @@ def known(value: pydantic.BaseModel) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what a serializer did not expect
         dumped = value.model_dump(mode="json", by_alias=True)
-    again = type(value).model_validate(json.loads(json.dumps(dumped)))
-    assert again.model_dump(mode="json", by_alias=True) == dumped
+    fields = type(value).model_fields
+    older = {name: text for (kind, name), text in OLDER.items() if kind == type(value).__name__ and name in fields}
+    again = type(value).model_validate(json.loads(json.dumps(dumped | older)))
+    assert again.model_dump(mode="json", by_alias=True) == dumped | older
     assert list(unknown(again)) == []
 
 
