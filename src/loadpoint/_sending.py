@@ -55,7 +55,7 @@ class Sending:
             plan.registry,
             plan.composer.loader_name,
             lambda: self.composed.callable,
-            plan.choice.names if plan.choice.mode == "allowed" else None,
+            plan.choice.names if plan.choice.mode == ALLOWED else None,
             self._gone(),
             [],
             {},
@@ -110,71 +110,71 @@ class Sending:
         plan = self.plan
         if plan.additive is None or plan.transcript.prefill:
             return
-        names = [name for name in self._unplaced() if name in plan.registry.by_name]
-        late, left = self._over(names), self._left()
+        kept, late = self._kept(), self._rebuilt()
         by_value = plan.additive.declare == ""
-        self.valued |= {*left} if by_value else set()
-        self.referred = [name for name in self.referred if name not in left] + ([] if by_value else left)
+        self.valued |= late.keys() if by_value else set()
+        self.referred = [name for name in self.referred if name not in late] + ([] if by_value else [*late])
+        loaded = {proof.name for proof in self.proofs}
+        names = [name for name in self._unplaced() if name in plan.registry.by_name]
+        ends = [name for name in names if name not in late or name not in loaded]  # taken back since: once more
         gone = [name for name in sorted(self._gone()) if plan.state is None or name not in plan.state.gone]
-        self.turn = self._changes([name for name in names if name not in late], gone)
-        self.news = self.turn
+        self.turn = self.news = self._changes(ends, gone)
         for place in sorted(set(late.values()), reverse=True):
             self.messages[place:place] = self._changes([name for name in late if late[name] == place], ())
         if not self.turn and not late:
             return
         self.valued |= set(names) if by_value else set()
-        known = {proof.name for proof in self.proofs}
-        self.proofs = [replace(proof, placed=proof.placed or proof.name in names) for proof in self.proofs]
-        new = [name for name in names if name not in known]
+        placed = {*names, *late}
+        self.proofs = [replace(proof, placed=proof.placed or proof.name in placed) for proof in self.proofs]
+        new = [name for name in names if name not in loaded]
         self.proofs += [Evidence(name, plan.transcript.turns, "added", placed=True) for name in new]
         self.composed = self._compose(plan.state)
+        self.composed.changed += [name for name in late if name in kept and self._wire(name) != kept[name]]
 
     def _changes(self, names: Sequence[str], gone: Sequence[str]) -> list[Json]:
         additive = self.plan.additive
         if additive is None or not (names or gone):
             return []
-        kept = self._kept()
-        wires = [wire for name in names for wire in (self.plan.registry.definitions([name]) or [kept[name]])]
-        return self.dialect.changes(wires, gone, by_value=additive.declare == "")
+        return self.dialect.changes([*map(self._wire, names)], gone, by_value=additive.declare == "")
 
-    def _over(self, names: Sequence[str]) -> dict[str, int]:
-        """Where the loads of calls belong that were answered before the last turn: in front of the turn after them.
-
-        Those of tools that have left stay where they were sent.
-        """
-        ends: dict[int, int] = {}
-        turn, previous = 0, ""
-        views = self.plan.transcript.views
-        for at, view in enumerate(views):
-            if view.role == "assistant" and previous != "assistant":
-                ends[turn] = at
-                turn += 1
-            previous = view.role
-        wanted = {*names, *self._left()}
-        loaders = (self.plan.composer.loader_name,)
-        proofs = evidence(_not_taken_back(views), is_deferred=wanted.__contains__, loaders=loaders)
-        return {proof.name: ends[proof.turn] for proof in proofs if proof.why == "call" and proof.turn in ends}
+    def _wire(self, name: str) -> Json:
+        """The definition of a tool, or the last one that is known of a tool that has left."""
+        known = self.plan.registry.definitions([name])
+        return known[0] if known else self._kept()[name]
 
     def _kept(self) -> dict[str, Json]:
         """The last known definitions of what was ever loaded in this conversation."""
         state = self.plan.state
         return {self.dialect.tool_name(wire) or "": wire for wire in state.definitions} if state is not None else {}
 
-    def _left(self) -> list[str]:
-        """The tools that have left, and whose loads by a call are in no record: they stand by what a call shows."""
-        state, known = self.plan.state, self._kept()
+    def _listed(self) -> set[str]:
+        """The tools that stood in the list of the last request, in the model's context."""
+        state = self.plan.state
         if state is None:
-            return []
-        listed = {self.dialect.tool_name(tool) or "" for tool in state.tools}
-        gone = known.keys() - self.plan.registry.by_name.keys() - listed
-        proofs = evidence(_not_taken_back(self.plan.transcript.views), is_deferred=gone.__contains__, loaders=())
-        return [proof.name for proof in proofs if proof.why == "call" and not proof.placed]
+            return set()
+        return {self.dialect.tool_name(tool) or "" for tool in state.tools} - set(state.declared)
+
+    def _rebuilt(self) -> dict[str, int]:
+        """The loads of direct calls that are in no record, each with its place: in front of the turn that followed.
+
+        Once there, a load stays, whatever has become of its tool since.
+        """
+        views = _not_taken_back(self.plan.transcript.views)
+        roles = ["", *(view.role for view in views)]
+        turns = [at for at in range(len(views)) if roles[at + 1] == "assistant" != roles[at]]
+        kept, listed = self._kept(), self._listed()
+        loaders = (self.plan.composer.loader_name, self.plan.registry.loader)
+        proofs = evidence(views, is_deferred=lambda name: self._known(name) or name in kept, loaders=loaders)
+        out: dict[str, int] = {}
+        for proof in proofs:
+            if proof.why == "call" and proof.turn < len(turns) and proof.name not in listed:
+                answered = views[turns[proof.turn - 1] : turns[proof.turn]]
+                if not any(proof.name in result.names for view in answered for result in view.results):
+                    out[proof.name] = turns[proof.turn]
+        return out
 
     def _unplaced(self) -> list[str]:
-        plan, state = self.plan, self.plan.state
-        listed = set[str]()
-        if state is not None:
-            listed = {self.dialect.tool_name(tool) or "" for tool in state.tools} - set(state.declared)
+        plan, state, listed = self.plan, self.plan.state, self._listed()
         placed = {proof.name for proof in self.proofs if proof.placed}
         names = [proof.name for proof in self.proofs if not proof.placed and proof.name not in listed]
         names += [*self.stale, *(name for name in plan.pushed if name not in listed | placed)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bench import judge
-from tests.core.conversation import MESSAGES, NAMES, Conversation, Form, everywhere, search
+from tests.core.conversation import MESSAGES, NAMES, Conversation, Form, everywhere, search, tools
 
 from loadpoint.emulator import Move
 
@@ -205,20 +205,69 @@ def test_thinking_before_a_search_that_found_nothing_is_lost_without_an_error(st
     assert talk.report.prefix.stable
 
 
-@everywhere
-def test_a_rebuilt_load_of_a_call_stays_when_its_tool_leaves(form: Form) -> None:
-    """The tool was called, the record of it is lost, and then the caller takes it away."""
+def called(form: Form) -> Conversation:
+    """A conversation in which a tool was called without a search, two turns ago."""
     talk = form.talk()
     talk.user("go " * 40)
     talk.answer(talk.send(Move(calls=[(TOOL, {"id": 1})])))
     talk.send(Move(text="done"))
-    talk.restart()
+    more(talk)
+    return talk
+
+
+def more(talk: Conversation) -> None:
     talk.user("more")
     talk.send(Move(text="fine"))
+
+
+def redefined(talk: Conversation) -> None:
+    listed = tools(talk.dialect)
+    for tool in listed:
+        if talk.name(tool) == TOOL:
+            (tool.get("function") or tool)["description"] = "Said in other words"
+    talk.extra["tools"] = listed
+
+
+@everywhere
+def test_a_rebuilt_load_of_a_call_stays_when_its_tool_leaves_and_returns(form: Form) -> None:
+    """The tool was called, the record of it is lost, and then the caller takes it away and brings it back."""
+    talk = called(form)
+    talk.restart()
+    more(talk)
     start = len(talk.bodies) - 1
     talk.names = [name for name in NAMES if name != TOOL]
-    for at in range(2):
-        talk.user(f"turn {at}")
-        talk.send(Move(text="fine"))
+    for _ in range(2):
+        more(talk)
         assert talk.report.prefix.stable
-    assert not judge.check(talk.bodies[start:], mode="native")
+    talk.names = NAMES
+    for _ in range(2):
+        more(talk)
+        assert TOOL in talk.callable()
+        assert talk.report.prefix.stable or not form.additive
+    assert not judge.check(talk.bodies[start:], mode="native") or not form.additive
+
+
+@everywhere
+def test_a_called_tool_with_a_new_definition_is_placed_anew_and_rewrites_nothing(form: Form) -> None:
+    talk = called(form)
+    start = len(talk.bodies) - 1
+    redefined(talk)
+    for at in range(2):
+        more(talk)
+        assert talk.report.prefix.stable is (form.additive or at > 0)
+    assert TOOL in talk.callable()
+    assert "other words" in json.dumps(talk.body)
+    assert not judge.check(talk.bodies[start:], mode="native") or not form.additive
+
+
+@everywhere
+def test_a_rebuilt_load_with_a_new_definition_is_a_break_that_is_told(form: Form) -> None:
+    talk = called(form)
+    talk.restart()
+    more(talk)
+    redefined(talk)
+    more(talk)
+    assert talk.report.prefix.broke == "tool_changed"
+    assert any(TOOL in text for text in talk.report.warnings)
+    more(talk)
+    assert talk.report.prefix.stable
