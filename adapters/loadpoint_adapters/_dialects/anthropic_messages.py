@@ -9,7 +9,7 @@ https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and the ty
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
 from loadpoint._json import Json, as_list, as_object, objects
@@ -22,8 +22,8 @@ from . import _anthropic_search as search
 from . import _gateway_search as gateway_
 from ._anthropic_forms import form_of
 from ._anthropic_stream import MessagesMerger
+from ._defaults import Defaults
 
-_OPERATIONS = {"/messages": "create", "/messages/count_tokens": "count", "/messages/batches": "batch"}
 _CUT = frozenset({"max_tokens", "refusal", "pause_turn", "model_context_window_exceeded"})
 _SEARCH_TOOLS = "tool_search_tool_"
 _BETA = "anthropic-beta"
@@ -32,10 +32,15 @@ _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _MODES = {"auto": "auto", "none": "none", "any": "required"}
 
 
-class AnthropicMessages:
+class AnthropicMessages(Defaults):
     """The dialect `anthropic.messages`."""
 
     name = "anthropic.messages"
+    operations: ClassVar = {
+        "/messages": "create",
+        "/messages/count_tokens": "count",
+        "/messages/batches": "batch",
+    }
     usage_fields = UsageFields(
         input="input_tokens",
         output="output_tokens",
@@ -56,23 +61,6 @@ class AnthropicMessages:
         known = load_point if load_point in self.renders else None
         same = known == self.load_point and self.form is form_of(known, variant)
         return self if same else type(self)(known, variant)
-
-    def operation(self, method: str, path: str, body: Json) -> str | None:
-        if method.upper() != "POST":
-            return None
-        return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
-
-    def stored(self, method: str, path: str) -> str | None:
-        return None
-
-    def referred(self, body: Json) -> Sequence[str]:
-        return ()
-
-    def resolved(self, body: Json, kept: Sequence[Json]) -> Json:
-        return body
-
-    def last_item(self, reply: Json) -> str | None:
-        return None
 
     def obstacle(self, body: Json) -> str | None:
         for tool in objects(body.get("tools")):
@@ -199,12 +187,6 @@ class AnthropicMessages:
     def structured(self, body: Json) -> bool:
         config = as_object(body.get("output_config")) or {}
         return bool(body.get("output_format") or config.get("format"))
-
-    def streaming(self, body: Json) -> bool:
-        return body.get("stream") is True
-
-    def prepared(self, body: Json, *, usage: bool) -> Json:
-        return body
 
     # -- messages ------------------------------------------------------------------------------------------------
 

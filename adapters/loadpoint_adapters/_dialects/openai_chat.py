@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, ClassVar
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
 from loadpoint._json import Json, as_list, as_object, objects
@@ -17,19 +17,20 @@ from loadpoint._usage import UsageFields
 
 from . import _gateway_search as gateway_
 from . import _openai_chat_messages as messages_
+from ._defaults import Defaults
 from ._openai_chat_stream import ChatMerger, seam
 from ._openai_results import as_failure
 
-_OPERATIONS = {"/chat/completions": "create"}
 _CUT = frozenset({"length", "content_filter"})
 _DEMANDS = ("required",)
 _SYSTEM, _REFERENCE, _GATEWAY = "system_tools", "tool_reference", "gateway_search"
 
 
-class OpenAIChat:
+class OpenAIChat(Defaults):
     """The dialect `openai.chat`."""
 
     name = "openai.chat"
+    operations: ClassVar = {"/chat/completions": "create"}
     usage_fields = UsageFields(
         input="prompt_tokens",
         output="completion_tokens",
@@ -50,23 +51,6 @@ class OpenAIChat:
         known = load_point if load_point in self.renders else None
         same = known == self.load_point and variant in ("", self.gateway)
         return self if same else OpenAIChat(known, variant)
-
-    def operation(self, method: str, path: str, body: Json) -> str | None:
-        if method.upper() != "POST":
-            return None
-        return next((kind for end, kind in _OPERATIONS.items() if path.partition("?")[0].endswith(end)), None)
-
-    def stored(self, method: str, path: str) -> str | None:
-        return None
-
-    def referred(self, body: Json) -> Sequence[str]:
-        return ()
-
-    def resolved(self, body: Json, kept: Sequence[Json]) -> Json:
-        return body
-
-    def last_item(self, reply: Json) -> str | None:
-        return None
 
     def obstacle(self, body: Json) -> str | None:
         if (body.get("n") or 1) != 1:
@@ -203,9 +187,6 @@ class OpenAIChat:
         form = as_object(body.get("response_format")) or {}
         return form.get("type") in ("json_schema", "json_object")
 
-    def streaming(self, body: Json) -> bool:
-        return body.get("stream") is True
-
     def prepared(self, body: Json, *, usage: bool) -> Json:
         if not usage or body.get("stream") is not True:
             return body
@@ -244,29 +225,11 @@ class OpenAIChat:
             return messages_.brought_alone(body)
         return messages_.settled(body, refers=self.load_point == _REFERENCE)
 
-    def thought(self, messages: Sequence[Json]) -> bool:
-        return False
-
     def without_thinking(self, messages: Sequence[Json]) -> list[Json]:
         return list(map(messages_.without_thinking, messages))
 
-    def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
-        return body, ()
-
-    def is_marked(self, body: Json) -> bool:
-        return True  # prompts are cached without markers
-
-    def with_markers(self, body: Json) -> Json:
-        return body
-
     def bare(self, message: Json) -> Json:
         return messages_.bare(message)
-
-    def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
-        return tuple(turn)
-
-    def turned_back(self, body: Json) -> Json:
-        return body  # searches are never shown in this API
 
     def without_ours(self, messages: Sequence[Json], call_ids: Collection[str]) -> list[Json]:
         return messages_.without_calls(messages, call_ids)

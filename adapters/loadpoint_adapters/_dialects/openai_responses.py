@@ -24,6 +24,7 @@ from . import _openai_responses_paths as paths
 from . import _openai_responses_placing as placing
 from . import _openai_responses_shown as shown_
 from . import _openai_responses_tools as tools_
+from ._defaults import Defaults
 from ._openai_responses_groups import grouped
 from ._openai_responses_stream import ResponsesMerger
 from ._openai_results import as_failure
@@ -33,7 +34,7 @@ _DEMANDS = ("required",)
 _SEARCH, _ADDED, _HOSTED, _GATEWAY = "tool_search", "additional_tools", "hosted_search", "gateway_search"
 
 
-class OpenAIResponses:
+class OpenAIResponses(Defaults):
     """The dialect `openai.responses`."""
 
     name = "openai.responses"
@@ -246,12 +247,6 @@ class OpenAIResponses:
         form = as_object((as_object(body.get("text")) or {}).get("format")) or {}
         return form.get("type") in ("json_schema", "json_object")
 
-    def streaming(self, body: Json) -> bool:
-        return body.get("stream") is True
-
-    def prepared(self, body: Json, *, usage: bool) -> Json:
-        return body
-
     # -- items ---------------------------------------------------------------------------------------------------
 
     def view(self, message: Json) -> View:
@@ -304,26 +299,11 @@ class OpenAIResponses:
         placed = placing.without_namespaces(once, tools) if self.gateway else placing.with_namespaces(once, tools)
         return body if placed is given else {**body, "input": list(placed)}
 
-    def thought(self, messages: Sequence[Json]) -> bool:
-        return False  # reasoning is bound to its items, not to what stands before them
-
     def without_thinking(self, messages: Sequence[Json]) -> list[Json]:
         return items.without_reasoning(messages)
 
-    def tolerant(self, body: Json) -> tuple[Json, tuple[str, ...]]:
-        return body, ()
-
-    def is_marked(self, body: Json) -> bool:
-        return True  # prompts are cached without markers
-
-    def with_markers(self, body: Json) -> Json:
-        return body
-
     def bare(self, message: Json) -> Json:
         return items.bare(message)
-
-    def carried(self, visible: Sequence[Json], turn: Sequence[Json]) -> tuple[Json, ...]:
-        return tuple(turn)
 
     def turned_back(self, body: Json) -> Json:
         return shown_.body_without_ours(body)
