@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 def records(call: Call, result: Json) -> list[tuple[str, Record]]:
     """The records of a call under their keys: its turn, the reply's ids, and the conversation that the server holds."""
     plan, dialect = call.plan, call.dialect
+    reply = dialect.reply(result)
+    if reply is None:  # of a shape that nobody knows: there is no turn to remember
+        return []
     views = [*plan.transcript.prefill_views, *map(dialect.view, dialect.assistant(result, ()))]
     level = group_level(views)
-    reply = dialect.reply(result)
     record = Record(
         chain=digest(plan.transcript.chain, level),
         sent_before=plan.transcript.sent_before,
         turn=(*plan.transcript.prefill, *call.turn),
         pending=call.pending,
         state=call.state(),
-        reply_id=reply.id if reply else None,
+        reply_id=reply.id,
         context_tokens=call.report.tokens.context,
     )
     out = [(key, record) for key in record_keys(plan.scope, plan.transcript, views, level)]
