@@ -127,6 +127,7 @@ def test_the_default_catalog_keeps_within_its_budget_at_every_size() -> None:
         ({"session": "medium"}, "session: 'medium'; allowed: short, long, first, both"),
         ({"forms": ["slow"]}, "form: 'slow'; allowed: system_tools"),
         ({"generate": -3}, "generate: -3; allowed: 1 to 100,000"),
+        ({"generate": 0}, "generate: 0; allowed: 1 to 100,000"),
         ({"generate": 9, "tools": ["x.json"]}, "generate: tools are read from files already"),
         ({"strategies": ["fast"]}, "strategy: 'fast'"),
         ({"dialects": ["smoke.signals"]}, "dialect: 'smoke.signals'"),

@@ -66,6 +66,11 @@ def test_what_nobody_has_shown_is_in_capitals_and_an_unknown_model_is_a_finding(
     assert "(UNVERIFIED, " in run("glm-5.2", "--dialect", "openai.chat", capsys=capsys)[1]
 
 
+def test_an_empty_name_is_unusable_usage(capsys):
+    assert cli.main(["models", " "]) == cli.EXIT_USAGE
+    assert "MODEL" in capsys.readouterr().err
+
+
 def test_an_unknown_dialect_is_unusable_usage(capsys):
     code, out, err = run("gpt-5.4", "--dialect", "openai", capsys=capsys)
     assert (code, out) == (cli.EXIT_USAGE, "")

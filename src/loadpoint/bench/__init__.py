@@ -95,7 +95,7 @@ class Options:
     """
 
     tools: Sequence[str | Path] = ()
-    generate: int = 0
+    generate: int | None = None
     sizes: Sequence[int] = ()
     strategies: Sequence[str] = ()
     forms: Sequence[str] = ()
@@ -112,14 +112,14 @@ class Options:
         _allowed("dialect", self.dialects, DIALECTS)
         if self.forms:
             _allowed("form", self.forms, known_forms())
-        if self.tools and self.generate:
+        if self.tools and self.generate is not None:
             raise ValueError("generate: tools are read from files already; allowed: one of the two")
         return self
 
     @property
     def tool_set(self) -> ToolSet:
         """The tools. Raises `ToolFileError`."""
-        if self.generate:
+        if self.generate is not None:
             return generated(self.generate)
         return from_files(self.tools) if self.tools else embedded()
 

@@ -32,7 +32,8 @@ _Tools = Annotated[
     typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; repeatable. Default: built in."),
 ]
 _Generate = Annotated[
-    int, typer.Option("--generate", metavar="N", help="N tools: those built in, and invented ones of real sizes.")
+    int | None,
+    typer.Option("--generate", metavar="N", help="N tools: those built in, and invented ones of real sizes."),
 ]
 _Sizes = Annotated[
     str, typer.Option("--sizes", metavar="N,N...", help="Numbers of registered tools. Default: all, once.")
@@ -64,7 +65,7 @@ _Html = Annotated[
 
 def command(  # noqa: PLR0913, PLR0917 - one parameter per option
     tools: _Tools = None,
-    generate: _Generate = 0,
+    generate: _Generate = None,
     sizes: _Sizes = "",
     strategy: _Strategy = None,
     form: _Form = None,

@@ -39,6 +39,9 @@ def command(
     if dialect is not None and dialect not in known:
         print(f"loadpoint: --dialect: {dialect!r} is not known; allowed: {', '.join(known)}", file=sys.stderr)
         return EXIT_USAGE
+    if model is not None and not model.strip():
+        print("loadpoint: MODEL: '' is no name; allowed: a model's name, or none for a table of all", file=sys.stderr)
+        return EXIT_USAGE
     with _own_lines(own):
         if model is None:
             table = view.table(dialect, base_url)
