@@ -175,7 +175,7 @@ def test_a_reference_on_chat_is_the_definition_where_it_stands_first() -> None:
 
 
 def test_a_search_of_the_provider_is_another_pass_over_a_longer_prompt() -> None:
-    searched = [
+    searched: list[dict[str, Any]] = [
         {"type": "tool_search_call", "execution": "server", "arguments": {"paths": ["late"]}},
         {"type": "tool_search_output", "execution": "server", "tools": [FLAT]},
     ]

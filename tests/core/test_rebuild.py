@@ -59,7 +59,7 @@ def test_a_rebuilt_conversation_is_valid_and_breaks_once(form: Form, thinks: boo
         talk.send(Move(text="ok", **said("hm", form, thinks)))
     assert [report.prefix.broke for report in talk.reports[-3:]] == ["unknown_predecessor", None, None]
     assert not judge.check(talk.bodies[start:], mode="native")
-    assert {TOOL, "photo_list", "parcel_rename"} <= (talk.callable() if form.additive else set(talk.in_context()))
+    assert {TOOL, "photo_list", "parcel_rename"} <= (talk.callable() if form.keeps else set(talk.in_context()))
 
 
 @everywhere

@@ -51,10 +51,10 @@ class ProxyHook(CustomLogger):
     """A callback of the Proxy that defers tools; `proxy_hook` is one with the settings of the environment.
 
     `policy` holds for every call; None takes the fields that LOADPOINT_POLICY names in a JSON object. `ledger_of` gives
-    the ledger of a tenant (a team, else a virtual key, by a name that is no secret); without it there is one in Redis if
-    LOADPOINT_REDIS_URL is set, else one in the process. `on_report` is called with the report of every call. Make an
-    object of it, no subclass: the Proxy looks for the hooks in the class itself. Raises `PolicyError` for a setting that
-    cannot be used, `UnsupportedClientError` for a version of litellm that is not supported.
+    the ledger of a tenant (a team, else a virtual key, by a name that is no secret); without it there is one in Redis
+    if LOADPOINT_REDIS_URL is set, else one in the process. `on_report` is called with the report of every call. Make an
+    object of it, no subclass: the Proxy looks for the hooks in the class itself. Raises `PolicyError` for a setting
+    that cannot be used, `UnsupportedClientError` for a version of litellm that is not supported.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ProxyHook(CustomLogger):
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
         """The reply that stands for all rounds; None for one that stays."""
         call = self._call(data)
-        if call is None or call.exchange.call is None:
+        if call is None or not call.drives:
             return None
         if call.answered:
             return call.result if response is call.first else None  # the hook came twice
@@ -119,7 +119,7 @@ class ProxyHook(CustomLogger):
         """The stream that shows all rounds."""
         call = self._call(request_data)
         shown = response
-        if call is not None and call.exchange.call is not None and not call.answered:
+        if call is not None and call.drives and not call.answered:
             call.answered = True
             shown = call.shown(self._router(), response, request_data)
         try:

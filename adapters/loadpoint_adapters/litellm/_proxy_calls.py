@@ -66,10 +66,15 @@ class ProxyCall:
         self.result: Any = None
         """That reply, and what the client gets for it."""
 
+    @property
+    def drives(self) -> bool:
+        """Whether the replies of the call are to be looked at."""
+        return self.exchange.call is not None and self.exchange.running.exchange
+
     def edited(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The Proxy's data with the arguments of the first round."""
         running = self.exchange.call
-        if running is not None and running.exchange and running.streaming:
+        if running is not None and self.drives and running.streaming:
             self.rounds = Rounds(self.exchange)  # before the body is read: a retry begins with a later round
         self.body = running.body if running is not None else {}
         given = self.exchange.once()
@@ -148,7 +153,7 @@ class ProxyCall:
 
     def failed(self, error: BaseException) -> None:
         """Note that the first round failed: a form that was refused is not used again."""
-        if self.exchange.call is None or self.answered:
+        if not self.drives or self.answered:
             return
         running = self.exchange.running
         status: object = getattr(error, "status_code", None)
