@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from loadpoint._adapter import reports
+from loadpoint._agreeing import agreed, unheard
 from loadpoint._driven import EXTENSION
 from loadpoint._json import Json, digest, dumps
 from loadpoint._plan import Request
@@ -150,6 +151,16 @@ class Exchange:
             return False, None
         ms = (time.perf_counter() - self._sent) * 1000
         return True, self.running.feed(reply, request_id=response.headers.get(self._compat.request_id), ms=ms)
+
+    def decided(self, body: Json | None) -> Json | None:
+        """The next body, once a question of the call is answered; here nobody can wait for the answer."""
+        call = self.running
+        return body if call.question is None else call.decided(unheard(call))
+
+    async def decided_async(self, body: Json | None) -> Json | None:
+        """The same for an asynchronous client, which waits for it."""
+        call = self.running
+        return body if call.question is None else call.decided(await agreed(call))
 
     def merged(self, response: Any, *, read: bool) -> Any:
         """The response that the caller's SDK parses, made of the last round's."""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from loadpoint._adapter import reports
+from loadpoint._agreeing import agreed, unheard
 from loadpoint._driven import EXTENSION
 from loadpoint._json import as_object
 
@@ -112,6 +113,13 @@ class Rounds:
         self._over = True
         ms = (time.perf_counter() - self._opened) * 1000
         body = self.splice.end(request_id=request_id(self.response, self._request_id), ms=ms)
+        return (b"", None) if self.call.question is not None else self._closed(body)
+
+    def decided(self, agreed: bool) -> tuple[bytes, Json | None]:
+        """The same once a question of the call is answered."""
+        return self._closed(self.splice.decided(agreed))
+
+    def _closed(self, body: Json | None) -> tuple[bytes, Json | None]:
         closing = self.framing.show(self.splice.closing())
         if body is None:
             # over before the last bytes are out: the SDK may stop reading inside them
@@ -182,6 +190,8 @@ def _read(rounds: Rounds, send: Callable[[Json], Any]) -> Generator[bytes, None,
                 for _ in rounds.watched() or ():
                     pass
             closing, body = rounds.ended()
+            if rounds.call.question is not None:
+                closing, body = rounds.decided(unheard(rounds.call))
             yield closing
             if body is None:
                 return
@@ -209,6 +219,8 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
                 async for _ in rounds.watched() or _nothing():
                     pass
             closing, body = rounds.ended()
+            if rounds.call.question is not None:
+                closing, body = rounds.decided(await agreed(rounds.call))
             yield closing
             if body is None:
                 return

@@ -186,7 +186,7 @@ def _request(base: type[Any], compat: Compat) -> Any:
         else:
             response = send(call.body)
             read, body = exchange.feed(response)
-            while body is not None:
+            while (body := exchange.decided(body)) is not None:
                 response = send(body)
                 read, body = exchange.feed(response)
             response = exchange.merged(response, read=read)
@@ -223,7 +223,7 @@ def _async_request(base: type[Any], compat: Compat) -> Any:
         else:
             response = await send(call.body)
             read, body = exchange.feed(response)
-            while body is not None:
+            while (body := await exchange.decided_async(body)) is not None:
                 response = await send(body)
                 read, body = exchange.feed(response)
             response = exchange.merged(response, read=read)

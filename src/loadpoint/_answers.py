@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ._agreeing import challenge, confirms
 from ._dialect import CallView, Outcome
 from ._json import Json, as_object, canonical, dumps, parse_object
 from ._loader import Answer, LoaderQuery, answer, parse_arguments
@@ -35,6 +36,10 @@ class Answers:
     gone: frozenset[str]
     searches: list[Search]
     asked: dict[str, int]
+    told: bool = False
+    """Whether the model has been told of what has come without a search; only a load says it, with a bridge."""
+    repairs: list[str] = field(default_factory=list[str])
+    """What had to be put right in calls that are handed over."""
     exhausted: bool = False
     """The model was told to stop searching."""
     room: Callable[[], int | None] = lambda: None
@@ -53,7 +58,30 @@ class Answers:
         if not self.is_unloaded(call.name):
             return False
         # What no search may load, the model knows from the catalog only: to hand its call over would widen the request.
-        return not self._findable(call.name) or self.policy.unloaded_call == "refuse" or bool(self._problems(call))
+        return not self._findable(call.name) or self.unloaded == "refuse" or bool(self._problems(call))
+
+    @property
+    def unloaded(self) -> str:
+        """What becomes of a call of a tool that is not loaded: where somebody has to agree to a load, it is none."""
+        return "refuse" if self.policy.confirm != "never" else self.policy.unloaded_call
+
+    def refuses(self, call: CallView) -> bool:
+        """Whether this call reaches no tool and never goes to the caller, not even in the last round."""
+        return call.name in self.gone
+
+    def as_seen(self, call: CallView) -> CallView:
+        """The call as the caller sees it."""
+        return call
+
+    def note(self, call: CallView) -> None:
+        """Note what is to be reported of a call that is handed over."""
+
+    def settle(self) -> None:
+        """A round is over."""
+
+    def _how_to_load(self, name: str) -> str:
+        """The arguments of the loader that load this tool."""
+        return dumps({"query": name})
 
     def is_unloaded(self, name: str) -> bool:
         """Whether this is a deferred tool of the caller that the model may not call yet."""
@@ -68,9 +96,9 @@ class Answers:
         if not self._findable(call.name):
             # No search could load it: to name one as the next call would send the model round in circles.
             return Outcome(f"{call.name} is not available in this request.", failed=True), ()
-        if self.policy.unloaded_call == "refuse":
-            query = dumps({"query": call.name})
-            return Outcome(f"{call.name} is not loaded. Call {self.loader} with {query} first.", failed=True), ()
+        if self.unloaded == "refuse":
+            asked = self._how_to_load(call.name)
+            return Outcome(f"{call.name} is not loaded. Call {self.loader} with {asked} first.", failed=True), ()
         entry = self.registry.by_name[call.name]
         schema = dumps(dict(entry.tool.parameters) if entry.tool else {})[:_SCHEMA_CHARACTERS]
         problems = "\n".join(self._problems(call))
@@ -81,12 +109,10 @@ class Answers:
         query = parse_arguments(call.arguments)
         if isinstance(query, str):
             return Outcome(query, failed=True), ()
-        key = canonical([query.query.strip().casefold(), query.max_results])
-        self.asked[key] = self.asked.get(key, 0) + 1
-        if self.asked[key] > _REPEATS:
-            self.exhausted = True
-            text = "This search was answered before. Call one of the tools it found, or answer without a tool."
-            return Outcome(text, failed=True), ()
+        asked = [query.query.strip().casefold(), query.max_results, *([True] if confirms(call.arguments) else [])]
+        over = self._over(canonical(asked))
+        if over is not None:
+            return over, ()
         room = self.room()
         if room is not None and room <= len(added):
             return Outcome("No more tools can be loaded here. Go on with those that are.", failed=True), ()
@@ -96,10 +122,23 @@ class Answers:
             log.warning("the ranker failed: %s", error)
             return Outcome("The search failed. Try again with other words.", failed=True), ()
         hits = tuple(match.name for match in found.matches)
+        if found.added and self.policy.confirm == "model" and not confirms(call.arguments):
+            tools = [tool for tool in self.registry.deferred_tools if tool.name in found.added]
+            self.searches.append(Search(found.query, hits, found.no_match))
+            return Outcome(challenge(self.loader, found.query, tools)), ()
         self.searches.append(Search(found.query, hits, found.no_match))
         return Outcome(
             found.as_text(brief=self.brief), found.added, self.registry.definitions(found.added)
         ), found.added
+
+    def _over(self, key: str) -> Outcome | None:
+        """The answer to a query that was answered often enough; None for any other."""
+        self.asked[key] = self.asked.get(key, 0) + 1
+        if self.asked[key] <= _REPEATS:
+            return None
+        self.exhausted = True
+        text = "This search was answered before. Call one of the tools it found, or answer without a tool."
+        return Outcome(text, failed=True)
 
     def _found(self, query: LoaderQuery, added: Collection[str], room: int | None) -> Answer:
         most = self.policy.load_at_most

@@ -19,6 +19,8 @@ from ._registry import Registry, build, undeferred
 from ._replay import Replayer, Transcript, group_level, record_keys
 from ._reporting import call_report, passing_report
 from ._strategy import Choice as Chosen
+from ._strategy.frozen import wrapping
+from ._strategy.wrapping import FROZEN, recorded
 
 log = logging.getLogger("loadpoint")
 OFF = "off"
@@ -77,21 +79,23 @@ class Beginning(Deciding):
         chosen = self.chosen(registry, transcript)
         point = self.able.point(chosen.load_point)
         hosted = point is not None and point.hosted
+        frozen = chosen.strategy == FROZEN
         if self.policy.max_rounds == 1 and self.policy.discovery != "caller" and not hosted:
             return self._as_it_came("max_rounds=1 leaves no round to search in", registry)
-        if held is not None and chosen.strategy == "resend":
-            reason = "the server holds this conversation's tools, and the model takes no native form"
-            return self._as_it_came(reason, registry)
+        if held is not None and (chosen.strategy == "resend" or (frozen and self.dialect.server_keeps_tools)):
+            lacks = "a bridge needs the others with each request" if frozen else "the model takes no native form"
+            return self._as_it_came(f"the server holds this conversation's tools, and {lacks}", registry)
         if chosen.strategy == "eager":
             return self._eager(registry, transcript, chosen)
         variant = FIXED if self.cannot_change(transcript, chosen) else point.variant if point is not None else ""
         writes = self.dialect.at(chosen.load_point, variant)
         before: list[Evidence] = []
         # Other models and policies, or rounds that are lost.
-        if variant == FIXED or transcript.forms - {writes.load_point}:
+        if variant == FIXED or transcript.forms - {FROZEN if frozen else writes.load_point}:
             anew = variant == FIXED
             before = self.loaded(registry, transcript)
-            transcript = replayer.replay(messages, loader=registry.loader, writes=writes, anew=anew)
+            wraps = wrapping(registry, self.dialect, state) if frozen else None
+            transcript = replayer.replay(messages, loader=registry.loader, writes=writes, wraps=wraps, anew=anew)
         plan = self.plan(registry, transcript, chosen, threaded=held is not None)
         plan.shown_before = tuple(before)
         return plan
@@ -114,7 +118,8 @@ class Beginning(Deciding):
         `registry` is that of the tools that it brings too, None where the server keeps them.
         """
         record = self.record
-        if record is None or record.reply_id is None or record.state.strategy != "native":
+        kinds = ("native",) if registry is None else ("native", FROZEN)
+        if record is None or record.reply_id is None or record.state.strategy not in kinds:
             return self._as_it_came("the conversation that this request continues is not known")
         state = record.state
         if registry is None:
@@ -129,7 +134,8 @@ class Beginning(Deciding):
         nothing = InProcessLedger()
         replayer = Replayer(self.dialect, self.session.reader(self.dialect), nothing, self.scope)
         replayer.define = registry.definitions
-        transcript = replayer.replay(messages, loader=state.loader, writes=writes)
+        wraps = recorded(self.dialect, state, registry.loader)
+        transcript = replayer.replay(messages, loader=state.loader, writes=writes, wraps=wraps)
         transcript.record, transcript.exact, transcript.turns = record, True, 1
         transcript.system = state.system  # the server holds it
         body = self.dialect.continued(self.request.body, record.reply_id, transcript.messages)
@@ -148,6 +154,9 @@ class Beginning(Deciding):
 
     def _takes(self, registry: Registry, state: State) -> bool:
         """Whether this request can go on in the form in which the server holds what was loaded."""
+        if state.strategy == FROZEN:
+            bridge = {state.loader, state.calls}
+            return self.policy.strategy in ("auto", FROZEN) and not bridge & registry.by_name.keys()
         if self.policy.strategy not in ("auto", "native") or self.able.point(state.load_point) is None:
             return False
         return state.load_point not in self.unnameable(registry, (), state.loaded)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
-from ._dialect import Dialect
-from ._json import Json, as_object
+from ._bridge import loaded_names
+from ._bridge._names import CALL_NAME, LOAD_NAME
+from ._dialect import CallView, Dialect
+from ._json import Json, as_object, dumps, parse_object
 from ._loader import LOADER_NAME, parse_answer
 from .errors import PolicyError
 
-_LOADER = re.compile(rf"{LOADER_NAME}\d*")
+_LOADER = re.compile(rf"{LOADER_NAME}\d*|{LOAD_NAME}\d*")
 
 
 def clean(messages: Sequence[Any]) -> list[Any]:
     """The messages without loader calls, their results, and shown search items of ours; the input is not touched.
+
+    Calls through a bridge, which an application has answered itself, become calls of the tools behind it.
 
     Takes messages of any dialect, as dicts or as the SDKs' objects, and gives back dicts. What is not ours stays, in
     its order; a message of which nothing is left goes. A tool of the caller that happens to have the loader's name is
@@ -28,8 +33,34 @@ def clean(messages: Sequence[Any]) -> list[Any]:
         raise PolicyError(f"clean: {type(given).__name__} is no history; allowed: a list of messages")
     out = [plain(message) for message in messages]
     for dialect in dialects():
+        bridged = _bridges(dialect, out)
         out = [kept for turn in _turns(dialect, out) for kept in _cleaned(dialect, turn)]
+        if bridged:
+            reached = partial(_reached, bridges=bridged)
+            out = [dialect.with_calls(message, reached) for message in out]
     return out
+
+
+def _bridges(dialect: Dialect, messages: Sequence[Json]) -> set[str]:
+    """The names of bridges through which calls went: those beside which something was loaded."""
+    views = [dialect.view(message) for message in messages]
+    loads = {call.id: call.name for view in views for call in view.calls if call.name.startswith(LOAD_NAME)}
+    loaded = {
+        loads[result.call_id]
+        for view in views
+        for result in view.results
+        if result.call_id in loads and loaded_names(result.text) is not None
+    }
+    return {f"{CALL_NAME}{name.removeprefix(LOAD_NAME)}" for name in loaded}
+
+
+def _reached(call: CallView, bridges: set[str]) -> CallView:
+    """The call of the tool that a call through a bridge names; any other call is what it is."""
+    if call.name not in bridges:
+        return call
+    given = parse_object(call.arguments) if isinstance(call.arguments, str) else call.arguments
+    name, params = (given or {}).get("tool"), as_object((given or {}).get("params"))
+    return CallView(call.id, name, dumps(params)) if isinstance(name, str) and name and params is not None else call
 
 
 def _turns(dialect: Dialect, messages: Sequence[Json]) -> Iterator[list[Json]]:
@@ -55,7 +86,8 @@ def _loader_calls(dialect: Dialect, turn: Sequence[Json]) -> Iterator[str]:
     results = {result.call_id: result for view in views for result in view.results}
     for call in (call for view in views for call in view.calls):
         result = results.get(call.id)
-        ours = result is None or bool(result.names) or result.failed or parse_answer(result.text) is not None
+        told = result is not None and (parse_answer(result.text) or loaded_names(result.text)) is not None
+        ours = result is None or bool(result.names) or result.failed or told
         if call.name in _nameless(dialect) or (ours and _LOADER.fullmatch(call.name)):
             yield call.id
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ._bridge import Bridge
 from ._dialect import Dialect, View
 from ._json import Json, canonical, digest
 from ._ledger._record import State
@@ -33,6 +34,7 @@ class Composer:
         self.registry = registry
         self.loader = loader
         self.loader_name = dialect.tool_name(loader) or ""
+        self.bridge: Bridge | None = None
         self.native = dialect.load_point is not None
         self.declares = self.native and dialect.by_reference
         # What the server keeps is declared once for all, also where loads carry it: later requests bring no tools.
@@ -76,6 +78,10 @@ class Composer:
         callable_now += [name for name in dict.fromkeys(there) if name in residents and name not in shown]
         tools = [*self._marked(shown), *declared.values()]
         return Composed(tools, list(declared), callable_now, changed)
+
+    def unlisted(self, state: State | None, names: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002 - see `frozen`
+        """Those of these tools that the list never holds; none where it grows."""
+        return ()
 
     def _named(self, declared: Iterable[str], placed: Sequence[str], valued: Collection[str]) -> list[str]:
         """The tools that can be called where they stand in the conversation, in the order of the list."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from . import _prices
+from ._bridge import load_description
 from ._capability import Capability, LoadPoint, capability
 from ._compose import Composer
 from ._dialect import Dialect, View
@@ -22,6 +23,8 @@ from ._registry import NameLimits, Registry
 from ._replay import Transcript
 from ._strategy import Choice as Chosen
 from ._strategy import choose
+from ._strategy.frozen import FrozenComposer, composer
+from ._strategy.wrapping import FROZEN, names_of
 from ._tokens import estimate
 
 if TYPE_CHECKING:
@@ -108,7 +111,7 @@ class Deciding:
         choice = self.dialect.choice(self.request.body)
         if choice.mode not in (ALLOWED, NAMED):
             return []
-        proofs = evidence(views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        proofs = evidence(views, is_deferred=registry.is_deferred, loaders=(registry.loader, registry.bridge.load))
         loaded = {*held, *(proof.name for proof in proofs)}
         if choice.mode == NAMED and not loaded & set(choice.names):
             return []
@@ -116,7 +119,12 @@ class Deciding:
 
     def loaded(self, registry: Registry, transcript: Transcript) -> list[Evidence]:
         """What the transcript proves to be loaded."""
-        return evidence(transcript.views, is_deferred=registry.is_deferred, loaders=(registry.loader,))
+        return evidence(transcript.views, is_deferred=registry.is_deferred, loaders=self._loaders(registry, transcript))
+
+    def _loaders(self, registry: Registry, transcript: Transcript) -> tuple[str, ...]:
+        """The names of what loads tools, in any strategy."""
+        names = names_of(state_of(transcript))
+        return (registry.loader, registry.bridge.load, *(() if names is None else (names.load,)))
 
     def _shows_a_load(self, registry: Registry, transcript: Transcript) -> bool:
         """Whether the transcript shows a search; a conversation that is on record says itself how it is sent."""
@@ -126,26 +134,35 @@ class Deciding:
         point = self.able.point(chosen.load_point)
         dialect = self.dialect.at(chosen.load_point, point.variant if point is not None else "")
         hosted = point is not None and point.hosted
-        known = self._goes_on(registry, state_of(transcript), dialect, chosen.load_point)
-        text = known.catalog if known else self._catalog(registry, hosted=hosted)
+        frozen = chosen.strategy == FROZEN
+        known = self._goes_on(registry, state_of(transcript), dialect, chosen.load_point, frozen=frozen)
+        text = known.catalog if known else self._catalog(registry, hosted=hosted, frozen=frozen)
         choice = self.dialect.choice(self.request.body)
         named = choice.names if choice.mode == NAMED else ()
         own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
         binds = self.able.binds_thinking and own
-        loader = self._loader(dialect, registry, known, text)
+        state = known if transcript.exact or frozen else None
+        writer: Composer
+        if frozen:
+            writer = self._bridged(dialect, registry, known, text)
+            named = writer.unlisted(known, named)
+        else:
+            loader = self._loader(dialect, registry, known, text)
+            writer = Composer(dialect, registry, loader, declare_all=threaded or self._declares_all(point))
+            named = tuple(name for name in named if registry.is_deferred(name))
         return Plan(
             policy=self.policy,
             dialect=dialect,
             registry=registry,
-            composer=Composer(dialect, registry, loader, declare_all=threaded or self._declares_all(point)),
+            composer=writer,
             transcript=transcript,
-            state=known if transcript.exact else None,
+            state=state,
             strategy=chosen.strategy,
             load_point=chosen.load_point,
             reason=chosen.reason,
             catalog=text,
             choice=choice,
-            forced=tuple(name for name in named if registry.is_deferred(name)),
+            forced=named,
             warnings=[*registry.warnings, *self._warnings(registry, transcript)],
             scope=self.scope,
             body=self.request.body,
@@ -153,9 +170,10 @@ class Deciding:
             additive=self.additive(chosen),
             most=self.able.limits.functions,
             refused_choices=self.able.refused_choices,
-            pushed=self._pushed(known if transcript.exact else None),
+            pushed=self._pushed(state),
             pushes=self.session.toolbox.generation if self.session.toolbox is not None else 0,
             threaded=threaded,
+            bridge=writer.bridge,
             binds_thinking=binds,
             voided=binds and self._voided(transcript),
         )
@@ -178,11 +196,15 @@ class Deciding:
         return not any(beta in value for beta in betas for value in self.request.headers.values())
 
     def _goes_on(
-        self, registry: Registry, known: State | None, dialect: Dialect, load_point: str | None
+        self, registry: Registry, known: State | None, dialect: Dialect, load_point: str | None, *, frozen: bool
     ) -> State | None:
         """How the conversation was sent so far, where this request can go on so."""
-        if known is None or known.strategy == "eager" or known.loader in registry.by_name:
+        if known is None or known.strategy == "eager" or {known.loader, known.calls} & registry.by_name.keys():
             return None
+        if (known.strategy == FROZEN) != frozen:
+            return None
+        if frozen:
+            return known
         before = self.dialect.at(known.load_point)
         loader = dialect.tool_name(dialect.loader(registry.loader, "", loader_schema()))
         alike = before.by_reference == dialect.by_reference and known.loader == loader
@@ -229,7 +251,7 @@ class Deciding:
             found.append(f"the instructions name deferred tools, which may better be resident: {', '.join(named[:5])}")
         return found
 
-    def _catalog(self, registry: Registry, *, hosted: bool) -> str:
+    def _catalog(self, registry: Registry, *, hosted: bool, frozen: bool) -> str:
         """The listing within its budget, and within what the endpoint takes as a description where it stands there.
 
         A provider's own search has no description of ours that could hold it, and knows itself what it can find.
@@ -239,17 +261,26 @@ class Deciding:
         budget = self.policy.catalog_tokens
         text = registry.catalog(budget)
         most = self.able.limits.description_length if self.policy.catalog == "tool" else None
-        while most is not None and text and len(loader_description(text)) > most:
+        whole = partial(load_description, bridge=registry.bridge, confirm=self._model_confirms) if frozen else None
+        while most is not None and text and len((whole or loader_description)(text)) > most:
             budget //= 2
             text = registry.catalog(budget)
         return text
+
+    @property
+    def _model_confirms(self) -> bool:
+        return self.policy.confirm == "model"
+
+    def _bridged(self, dialect: Dialect, registry: Registry, known: State | None, text: str) -> FrozenComposer:
+        listed = text if self.policy.catalog == "tool" else ""
+        return composer(dialect, registry, known, listed, confirm=self._model_confirms)
 
     def _loader(self, dialect: Dialect, registry: Registry, known: State | None, text: str) -> Json:
         for tool in known.tools if known else ():
             if known is not None and dialect.tool_name(tool) == known.loader:
                 return dialect.definition(tool, deferred=False)
         listed = text if self.policy.catalog == "tool" else ""
-        return dialect.loader(registry.loader, loader_description(listed), loader_schema())
+        return dialect.loader(registry.loader, loader_description(listed), loader_schema(confirm=self._model_confirms))
 
 
 def scope_of(dialect: Dialect, request: Request) -> str:

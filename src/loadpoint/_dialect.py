@@ -6,7 +6,7 @@ that every decision is taken once, for all dialects.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ._json import Json
@@ -48,6 +48,10 @@ class Decider(Protocol):
 
     def hides(self, call: CallView) -> bool:
         """Whether this complete call is answered by us instead of the caller."""
+        ...
+
+    def as_seen(self, call: CallView) -> CallView:
+        """What the caller sees of a complete call that is not hidden; the call itself where nothing differs."""
         ...
 
 
@@ -217,6 +221,10 @@ class Dialect(Protocol):
         """A copy whose allowed list is `names` (the mode stays)."""
         ...
 
+    def with_named(self, body: Json, name: str) -> Json:
+        """A copy whose `tool_choice` demands a call of this tool."""
+        ...
+
     def last_round(
         self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
     ) -> Json:
@@ -261,6 +269,13 @@ class Dialect(Protocol):
         """The messages that load wire tools and take back tools by name where they stand, at the end of a request.
 
         Empty for a variant whose API has no such messages. Without `by_value` they name tools that `tools` declares.
+        """
+        ...
+
+    def with_calls(self, wire: Json, change: Callable[[CallView], CallView]) -> Json:
+        """A reply, or a message of one, with other names and arguments in its calls; the same object if none changes.
+
+        `change` gets each call as `view` has it, and gives it back or one with the same id and its arguments as text.
         """
         ...
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ._json import Json
@@ -27,6 +27,10 @@ class Spliced(Protocol):
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """The upstream stream is over: the next body, or None."""
+        ...
+
+    def decided(self, agreed: bool) -> Json | None:
+        """After `end` where the call has a `question`: the next body, or None."""
         ...
 
     def closing(self) -> list[bytes]:
@@ -83,6 +87,15 @@ class Driven(Reported, Protocol):
 
     def feed(self, reply: Json, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Take a reply: the next body, or None at the end."""
+        ...
+
+    @property
+    def question(self) -> Awaitable[Any] | None:
+        """After `feed` or `end`: what the application is asked before the call goes on with `decided`; else None."""
+        ...
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Answer the question: the next body, or None at the end. A stream goes on with the splice's own."""
         ...
 
     def splice(self) -> Spliced:

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from ._agreeing import ask, declined
 from ._dialect import CallView, Outcome, ReplyView, Shown
 from ._json import Json, as_object, well_formed
 from ._loaded import Evidence, evidence
@@ -62,10 +63,14 @@ class Call(Sending):
         self.passing: Passing | None = None
         self.faulty = False
         self.paid: list[PaidRound] = []
+        self.question: Awaitable[Any] | None = None
+        self._waits: tuple[Json, Step, str | None] | None = None
         self.start(plan)
 
     def start(self, plan: Plan) -> None:
         """See `Sending.start`."""
+        self.seen: list[Json] = []
+        """The rounds with their calls as the caller sees them."""
         self.hidden: list[frozenset[int]] = []
         self.shown: list[tuple[Shown, ...]] = []
         self.added: list[str] = []
@@ -87,11 +92,11 @@ class Call(Sending):
             return False
         if not whole:
             registry = self.plan.registry
-            names = (self.plan.composer.loader_name, *self.answers.gone, *(entry.name for entry in registry.deferred))
+            names = (*self._ours, *self.answers.gone, *(entry.name for entry in registry.deferred))
             return any(other != name and other.startswith(name) and self.holds(other) for other in names)
         if self._is_callers(name):
             return False
-        return name == self.plan.composer.loader_name or name in self.answers.gone or self.answers.is_unloaded(name)
+        return name in self._ours or name in self.answers.gone or self.answers.is_unloaded(name)
 
     def hides(self, call: CallView) -> bool:
         """Whether this call is answered by us instead of the caller."""
@@ -101,11 +106,21 @@ class Call(Sending):
             return True
         # In the last round nothing can be answered any more: the caller gets what the bare SDK would give, which is no
         # call of a tool that he has taken away.
-        return call.name in self.answers.gone or (not self.limited and self.answers.is_ours(call))
+        return self.answers.refuses(call) or (not self.limited and self.answers.is_ours(call))
+
+    def as_seen(self, call: CallView) -> CallView:
+        """What the caller sees of this complete call."""
+        return call if self.passing is not None or self._is_callers(call.name) else self.answers.as_seen(call)
 
     def _is_callers(self, name: str) -> bool:
-        """Whether the application answers calls of the loader itself."""
-        return self.discovery == "caller" and name == self.plan.composer.loader_name
+        """Whether the application answers calls of the loader, and of the bridge, itself."""
+        return self.discovery == "caller" and name in self._ours
+
+    @property
+    def _ours(self) -> tuple[str, ...]:
+        """The names of the tools that we have added."""
+        bridge, loader = self.plan.bridge, self.plan.composer.loader_name
+        return (loader,) if bridge is None else (loader, bridge.call)
 
     # -- what comes back -----------------------------------------------------------------------------------------
 
@@ -119,13 +134,35 @@ class Call(Sending):
         try:
             self.log.append(Round(request_id, ms, usage, self.session.cost(self.request, self.dialect, usage)))
             self.rounds[-1] = sound = well_formed(reply)
-            return self._take(sound, request_id)
+        except Exception as error:  # noqa: BLE001 - as below
+            self._given_up(error)
+            return None
+        return self._guarded(lambda: self._take(sound, request_id))
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Go on after a `question`: the next upstream body, or None at the end, as from `feed`."""
+        self.question = None
+        waits, self._waits = self._waits, None
+        if waits is None:
+            return None
+        reply, step, request_id = waits
+        if not agreed:
+            step = declined(step)
+            self.answers.told = False
+        return self._guarded(lambda: self._taken(reply, step, request_id))
+
+    def _guarded(self, take: Callable[[], Json | None]) -> Json | None:
+        try:
+            return take()
         except RoundLimitError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that is paid for is handed over, whatever we made of it
-            self.fault(error)
-            self.conclude()
+            self._given_up(error)
             return None
+
+    def _given_up(self, error: Exception) -> None:
+        self.fault(error)
+        self.conclude()
 
     def rejected(self, status: int, message: str) -> Json | None:
         """The next body after an error that refuses the native form of the last one; None: the error is the caller's.
@@ -176,6 +213,7 @@ class Call(Sending):
 
     def _take(self, reply: Json, request_id: str | None) -> Json | None:
         view = self.dialect.reply(reply)
+        self.seen.append(reply if view is None or self.plan.bridge is None else self._as_seen(reply))
         if view is None:
             self.hidden.append(frozenset())
             self.shown.append(())
@@ -185,6 +223,16 @@ class Call(Sending):
             self._searched(reply)
         step = self._step(view)
         self.hidden.append(step.hidden)
+        if step.added and callable(self.policy.confirm):
+            said = ask(self.policy.confirm, step.added)
+            self._waits = reply, step, request_id
+            if not isinstance(said, bool):
+                self.question = said
+                return None
+            return self.decided(said)
+        return self._taken(reply, step, request_id)
+
+    def _taken(self, reply: Json, step: Step, request_id: str | None) -> Json | None:
         self.shown.append(step.shown if self.discovery == "shown" else ())
         if step.last:
             self.pending = tuple(self._results(step))
@@ -197,6 +245,9 @@ class Call(Sending):
         if not self.streaming:
             self.keep(reply, (), request_id)
         return self.body
+
+    def _as_seen(self, reply: Json) -> Json:
+        return self.dialect.with_calls(reply, self.as_seen)
 
     def _searched(self, reply: Json) -> None:
         """Note what the provider's own search has loaded in a reply."""
@@ -216,8 +267,11 @@ class Call(Sending):
 
     def _step(self, view: ReplyView) -> Step:
         hidden = frozenset(at for at, call in enumerate(view.calls) if self.hides(call))
-        called = {call.name for call in view.calls}
-        if not hidden or view.cut or (self.limited and called <= self.answers.gone):
+        if not self.passing and self.discovery != "caller":
+            for at, call in enumerate(view.calls):
+                if at not in hidden:
+                    self.answers.note(call)
+        if not hidden or view.cut or (self.limited and all(map(self.answers.refuses, view.calls))):
             # An unfinished call of ours is cut out; a finished one could not be answered without going on.
             return Step(hidden, (), (), (), last=True)
         answered: list[tuple[CallView, Outcome]] = []
@@ -235,6 +289,7 @@ class Call(Sending):
         return Step(hidden, tuple(answered), tuple(added), tuple(shown), last)
 
     def _go_on(self, reply: Json, step: Step) -> None:
+        self.answers.settle()
         self.news = self.dialect.join(self._results(step), ())
         self.turn += [*self.dialect.assistant(reply, ()), *self.news]
         known = {proof.name for proof in self.proofs}
@@ -272,7 +327,7 @@ class Call(Sending):
     @property
     def _visible(self) -> Json:
         """The only round's reply, as the caller sees it."""
-        return self.dialect.visible(self.rounds[0], self.request.body)
+        return self.dialect.visible(self.seen[0], self.request.body)
 
     @property
     def result(self) -> Json:
@@ -282,7 +337,7 @@ class Call(Sending):
         if len(self.rounds) == 1 and not any(self.hidden):
             return self._visible
         return self.dialect.merge(
-            self.rounds,
+            self.seen,
             self.hidden,
             self.usage,
             body=self.request.body,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
+from ._bridge import loaded_names
 from ._dialect import View
 from ._loader import parse_answer
 
@@ -54,7 +55,7 @@ def evidence(
             if result.names:
                 proofs, placed = result.names, True
             elif name in loaders:
-                proofs = parse_answer(result.text) or ()
+                proofs = parse_answer(result.text) or loaded_names(result.text) or ()
             elif is_deferred(name):
                 proofs, why = (name,), "call"
             for proof in proofs:

@@ -65,15 +65,16 @@ def loader_name(taken: Collection[str]) -> str:
     return name
 
 
-def loader_schema() -> Json:
-    """The JSON Schema of the loader's parameters; a new object each time.
+def loader_schema(*, confirm: bool = False) -> Json:
+    """The JSON Schema of the loader's parameters; a new object each time. `confirm`: a load is made in two calls.
 
     Its bounds (a query of one character or more, 1 to 20 results, 5 if none are asked for) are kept where arguments are
     read: in the schema they would cost a fifth of every first request (docs/decisions/0018-a-small-loader.md).
     """
+    more: Json = {"confirm": {"type": "boolean"}} if confirm else {}
     return {
         "type": "object",
-        "properties": {"query": {"type": "string"}, "max_results": {"type": "integer"}},
+        "properties": {"query": {"type": "string"}, "max_results": {"type": "integer"}, **more},
         "required": ["query"],
     }
 
@@ -206,9 +207,9 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
     waiting = {tool.name: tool for tool in deferred}
     callable_now = {tool.name: tool for tool in resident}
     callable_now.update((name, tool) for name, tool in waiting.items() if name in loaded)
-    searcher = _searcher(index, (*resident, *deferred))
+    searching = searcher(index, (*resident, *deferred))
     # Wider than what is answered: some of what is found may be left out, because it is not allowed or too large.
-    hits = searcher.search(query.query, limit=4 * max(query.max_results, load_at_most))
+    hits = searching.search(query.query, limit=4 * max(query.max_results, load_at_most))
     matches: list[Found] = []
     added: list[str] = []
     spent = 0
@@ -234,7 +235,8 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
     )
 
 
-def _searcher(index: Searcher | Ranker, tools: Sequence[Tool]) -> Searcher:
+def searcher(index: Searcher | Ranker, tools: Sequence[Tool]) -> Searcher:
+    """What searches these tools: the index itself, or a ranker beside an index of them."""
     if isinstance(index, Searcher):
         return index
     return FusedRanker(ToolIndex(tools), index)

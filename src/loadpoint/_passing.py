@@ -23,6 +23,7 @@ class Passing:
     """One request, one reply, handed back as it is. `body` is the caller's own unless our items had to leave it."""
 
     changed = False
+    question = None
     renames: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
@@ -60,6 +61,10 @@ class Passing:
                 self._finish(self, reply)
         except Exception:
             log.exception("a fault in loadpoint: this reply is not remembered, and handed over all the same")
+        return None
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Always None: nothing is asked."""
         return None
 
     def warn(self, texts: Sequence[str]) -> None:
@@ -102,6 +107,10 @@ class PassingSplice:
         """Nothing is hidden."""
         return False
 
+    def as_seen(self, call: CallView) -> CallView:
+        """Calls are what they are."""
+        return call
+
     def replayed(self) -> list[bytes]:
         """Nothing was paid for before."""
         return []
@@ -132,6 +141,10 @@ class PassingSplice:
             return None
         if reply is not None:
             self._call.feed(reply, request_id=request_id, ms=ms)
+        return None
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Always None: nothing is asked."""
         return None
 
     def closing(self) -> list[bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ._bridge import Bridge
 from ._capability import LoadPoint
 from ._carrier import Carrier
 from ._compose import Composer
@@ -79,6 +80,8 @@ class Plan:
     threaded: bool = False
     binds_thinking: bool = False
     """Whether this model voids thinking when what came before it changes, and can be asked to bear that."""
+    bridge: Bridge | None = None
+    """The two tools through which all others are loaded and called; None where the model calls them itself."""
     voided: bool = False
     """Whether thinking in this transcript no longer fits, because the rounds before it are lost."""
 

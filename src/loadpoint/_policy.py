@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from .errors import PolicyError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ._search import Ranker
 
 STRATEGIES = ("auto", "eager", "native", "resend", "frozen")
@@ -90,6 +92,19 @@ class Policy:
             _refuse("endpoint", endpoint, "a host name such as 'api.example.com', or None")
         if self.load_point is not None:
             _one_of("load_point", self.load_point, LOAD_POINTS, "or None")
+
+    @classmethod
+    def load(cls, cwd: str | Path | None = None, *, notify: Callable[[str], None] | None = None) -> Policy:
+        """The policy that the user's and the project's files describe, read now; later edits hold for the next one.
+
+        `cwd`: the project's folder (default: the current one). A `lazy` list becomes `defer`; a project's replaces the
+        user's. Without any usable file nothing is deferred; a missing or broken file counts as absent, the broken one
+        with a warning. `notify` is called with the start notice at the first wrap. Raises `PolicyError` naming file,
+        field, value and what is allowed.
+        """
+        from ._config import policy
+
+        return policy(cwd, notify)
 
     def replace(self, **changes: Any) -> Policy:
         """A copy with `changes`; raises `PolicyError` for an unknown field or an unusable value."""

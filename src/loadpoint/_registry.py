@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ._bridge import bridge
 from ._catalog import catalog, clean_text
 from ._dialect import Dialect
 from ._json import Json, as_object, canonical, digest, dumps, objects
@@ -82,6 +83,7 @@ class Registry:
         self.fault = fault
         self.warnings = tuple(warnings)
         self.loader = loader_name(self.by_name)
+        self.bridge = bridge(self.by_name)
         self._catalogs: dict[int, str] = {}
 
     @cached_property

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ._checkpoint import FROM_RECORDS, Checkpoints
-from ._dialect import Dialect, Outcome, View
+from ._dialect import CallView, Dialect, Outcome, View
 from ._json import Json, canonical, digest, dumps, well_formed
-from ._ledger._record import Ledger, Record
+from ._ledger._record import Ledger, Record, State
 from ._loader import parse_answer
+from ._strategy.wrapping import FROZEN, Wrapping, recorded
 from ._tokens import estimate_bytes, utf8_size
 
 log = logging.getLogger("loadpoint")
@@ -146,17 +147,27 @@ class Replayer:
         self.define = define
         self.model = model
         self.anew = False
+        self.wraps: Wrapping | None = None
 
     def replay(
-        self, messages: Sequence[Json], *, loader: str, writes: Dialect | None = None, anew: bool = False
+        self,
+        messages: Sequence[Json],
+        *,
+        loader: str,
+        writes: Dialect | None = None,
+        wraps: Wrapping | None = None,
+        anew: bool = False,
     ) -> Transcript:
         """The transcript that stands for `messages`.
 
-        `writes` is the variant in which the request is sent; None takes it from the records. `anew`: what is on record
-        was written for a model that takes more than this one, though in the same form.
+        `writes` is the variant in which the request is sent; None takes it from the records. `wraps`: calls go through
+        a bridge then. `anew`: what is on record was written for a model that takes more than this one, though in the
+        same form.
         """
-        self.anew = anew
-        form = FROM_RECORDS if writes is None else f"{writes.load_point or ''}{'!' if anew else ''}"
+        self.anew, self.wraps = anew, wraps
+        form = FROM_RECORDS
+        if writes is not None:
+            form = f"{writes.load_point or ''}{'!' if anew else ''}{wraps.key if wraps is not None else ''}"
         key = (digest(self.scope, self.system, self.model), loader, form)
         known = self.checkpoints.find(key, messages) if self.checkpoints is not None else None
         start, names, out = known or (0, {}, self._nothing())
@@ -223,15 +234,17 @@ class Replayer:
         out.turns += 1
         out.chain, out.named = digest(out.chain, level), digest(out.named, level)
         out.unique = out.unique or _unique([reading.view for reading in readings])
+        turn: Sequence[Json]
+        wraps = self._wraps(record or out.record, loader, writes)
         if record is None:
             out.lost += 1
             out.lost_since += 1
             out.exact = False
             form = writes or self._written(out.record)
             restored = [sent for message in visible for sent in form.incoming(message, loader=loader)]
-            turn: Sequence[Json]
             turn, out.pending = self.dialect.unanswered(self.dialect.rebuilt(restored))
-            out.forms |= {form.load_point}
+            turn = turn if wraps is None else wraps.into(self.dialect, turn)
+            out.forms |= {form.load_point if wraps is None else FROZEN}
         else:
             out.rewritten = record.sent_before != out.sent
             out.lost_since = 0
@@ -244,9 +257,10 @@ class Replayer:
                 # What was sent in one form before cannot be sent so any more: another model, another policy.
                 ours, form = bool(record.turn), writes or before
                 turn = [sent for m in turn for sent in form.incoming(m, loader=loader, ours=ours)]
+            turn = self._bridged(turn, readings, record.state, wraps)
             out.pending = record.pending
-            out.forms |= {(writes or before).load_point}
-        self._push(out, turn)
+            out.forms |= {(writes or before).load_point if wraps is None else FROZEN}
+        self._push(out, turn, wraps, readings)
         if record is not None and not out.rewritten:
             out.shared = out.tokens
         out.window = []
@@ -284,11 +298,34 @@ class Replayer:
                         loads += rest
         return form.join(loads, messages) if loads else messages
 
-    def _push(self, out: Transcript, messages: Sequence[Json]) -> None:
+    def _wraps(self, record: Record | None, loader: str, writes: Dialect | None) -> Wrapping | None:
+        """How the calls of a turn are wrapped; None where they go to their tools themselves."""
+        if writes is not None or record is None:
+            return self.wraps
+        return recorded(self.dialect, record.state, loader)
+
+    def _bridged(
+        self, turn: Sequence[Json], readings: list[Reading], state: State, wraps: Wrapping | None
+    ) -> Sequence[Json]:
+        """A turn on record as this request has its calls: through the bridge, or as the caller was shown them."""
+        before = recorded(self.dialect, state, "")
+        if before is None:
+            return turn if wraps is None else wraps.into(self.dialect, turn)
+        return turn if wraps is not None else before.out_of(self.dialect, turn, shown_calls(readings))
+
+    def _push(
+        self,
+        out: Transcript,
+        messages: Sequence[Json],
+        wraps: Wrapping | None = None,
+        readings: Sequence[Reading] = (),
+    ) -> None:
+        """Add messages as they are sent; `readings` are what the caller shows of them."""
+        shown = shown_calls(readings) if wraps is not None else {}
         for message in messages:
             reading = self.reader.read(message)
             out.messages.append(reading.repaired or message)
-            out.views.append(reading.view)
+            out.views.append(reading.view if wraps is None else wraps.view(reading.view, shown))
             out.sent = digest(out.sent, reading.bare)
             out.tokens += estimate_bytes(reading.size)
             if not out.turns:
@@ -328,6 +365,11 @@ def _unique(views: Sequence[View]) -> bool:
     """Whether the turn's call ids are long and random: `call_0` and `functions.NAME:0` repeat across conversations."""
     calls = [call for view in views for call in view.calls]
     return bool(calls) and all(len(call.id.replace(call.name, "")) >= _LONG_ID for call in calls)
+
+
+def shown_calls(readings: Sequence[Reading]) -> dict[str, CallView]:
+    """The calls that the caller shows in a turn, by id."""
+    return {call.id: call for reading in readings for call in reading.view.calls}
 
 
 def group_level(views: Sequence[View]) -> str:

@@ -66,7 +66,7 @@ def call_report(call: Call) -> CallReport:
         reason=plan.reason,
         resident=tuple(entry.name for entry in plan.registry.residents),
         loaded=tuple(LoadedTool(proof.name, proof.turn, proof.why) for proof in call.proofs)
-        + tuple(LoadedTool(name, plan.transcript.turns, "forced") for name in plan.forced),
+        + tuple(LoadedTool(name, plan.transcript.turns, "forced") for name in plan.forced if plan.bridge is None),
         deferred=len(plan.registry.deferred),
         tokens=Tokens(sent=sent, eager=eager, saved=eager - sent, context=context),
         rounds=tuple(call.log),
@@ -74,6 +74,7 @@ def call_report(call: Call) -> CallReport:
         added_ms=sum(entry.ms for entry in call.log[:-1]),
         prefix=_prefix(call),
         searches=tuple(call.answers.searches),
+        repairs=tuple(call.answers.repairs),
         warnings=(*plan.warnings, *call.notes, *_ignored(call, context), *limit),
     )
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._answers import Answers
+from ._bridge import Bridge
 from ._compose import Composed, definitions, references
 from ._dialect import View
 from ._json import Json, well_formed
 from ._ledger._record import State
 from ._loaded import Evidence, evidence
-from ._plan import ALLOWED, Plan, Request
+from ._plan import ALLOWED, NAMED, Plan, Request
 from ._prefix import tools_changed
 from ._registry import without_keys
+from ._strategy.frozen_answers import FrozenAnswers
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -26,6 +28,7 @@ class Sending:
     plan: Plan
     rounds: list[Json]
     answers: Answers
+    proofs: list[Evidence]
 
     def __init__(self, session: Session, request: Request) -> None:
         self.session = session
@@ -37,6 +40,8 @@ class Sending:
         self.dialect = plan.dialect
         self.policy = plan.policy
         self.discovery = plan.policy.discovery
+        if plan.bridge is not None and self.discovery == "shown":  # a provider's own search has no such items
+            self.discovery = "hidden"
         self.rounds = []
         self.turn: list[Json] = []
         self.news: list[Json] = []
@@ -44,13 +49,26 @@ class Sending:
         self.limited = False
         self.referred, defined = references(plan.transcript.views)
         self.valued = {*defined, *(() if self.dialect.by_reference else plan.held_loaded)}
+        residents = [entry.name for entry in plan.registry.residents]
+        self.late = plan.composer.unlisted(plan.state, residents)
         self.proofs: list[Evidence] = self._proofs()
         self.composed: Composed = self._compose(plan.state)
         self._place()
+        self.answers = self._answering()
         self.tolerant = False
         self.tolerant = plan.binds_thinking and self._voids_thinking()
         plan.warnings += [f"the definition of {name} has changed" for name in self.composed.changed]
-        self.answers = Answers(
+        given, betas = self.dialect.tolerant(plan.body) if self.tolerant else (plan.body, ())
+        self.headers: Mapping[str, str | None] = plan.dialect.headers(self.request.headers, (*plan.betas, *betas))
+        self.base = self._base(given)
+        self.body = self.next_body()
+        self.first_state = self.state()
+        self.composed_first = self.composed
+        self.first_placed = frozenset(proof.name for proof in self.proofs if proof.placed)
+
+    def _answering(self) -> Answers:
+        plan = self.plan
+        answers = Answers(
             self.policy,
             plan.registry,
             plan.composer.loader_name,
@@ -63,28 +81,35 @@ class Sending:
             brief=plan.strategy == "native" and not self.dialect.by_reference,
             hosted=plan.hosted,
         )
-        given, betas = self.dialect.tolerant(plan.body) if self.tolerant else (plan.body, ())
-        self.headers: Mapping[str, str | None] = plan.dialect.headers(self.request.headers, (*plan.betas, *betas))
-        self.base = self._base(given)
-        self.body = self.next_body()
-        self.first_state = self.state()
-        self.composed_first = self.composed
-        self.first_placed = frozenset(proof.name for proof in self.proofs if proof.placed)
+        if plan.bridge is None:
+            return answers
+        late = [name for name in self.late if name not in self.composed.callable]
+        return FrozenAnswers.behind(
+            plan.bridge,
+            answers,
+            listed=self.listed,
+            forced=plan.forced,
+            owed=tuple(dict.fromkeys([*plan.forced, *plan.pushed, *late, *self.stale])),
+            stale=frozenset(self.stale),
+        )
 
     # -- what is loaded, and where -------------------------------------------------------------------------------
 
     def _proofs(self) -> list[Evidence]:
         plan = self.plan
-        loaders = (plan.composer.loader_name, plan.registry.loader)
+        loaders = (plan.composer.loader_name, plan.registry.loader, plan.registry.bridge.load)
         proofs = evidence(plan.transcript.views, is_deferred=self._known, loaders=loaders)
         known = {proof.name for proof in proofs}
         known |= {name for view in plan.transcript.views for result in view.results for name in result.removed}
         held = [Evidence(name, 0, "search", True) for name in plan.held_loaded if name not in known]
-        self.stale = plan.composer.stale(plan.transcript.views, plan.state if plan.held_loaded else None)
+        told = plan.held_loaded or plan.bridge is not None
+        self.stale = plan.composer.stale(plan.transcript.views, plan.state if told else None)
         plan.warnings += [f"the definition of {name} has changed" for name in self.stale]
         self.valued -= set(self.stale)
-        proofs = [proof for proof in (*held, *self._with_lost(proofs)) if proof.name not in self.stale]
-        if plan.additive is None:  # they come to stand at the end of the list
+        proofs = [*held, *self._with_lost(proofs)]
+        if plan.bridge is None:  # else its calls are held against the new definition, which a refusal tells
+            proofs = [proof for proof in proofs if proof.name not in self.stale]
+        if plan.additive is None and plan.bridge is None:  # they come to stand at the end of the list
             loaded = {proof.name for proof in proofs}
             pushed = [name for name in plan.pushed if name not in loaded and self._known(name)]
             proofs += [Evidence(name, plan.transcript.turns, "added") for name in pushed]
@@ -193,7 +218,12 @@ class Sending:
         return self.plan.composer.compose(state, self.proofs, self.plan.forced, self.referred, self.valued)
 
     def _known(self, name: str) -> bool:
-        return self.plan.registry.is_deferred(name)
+        return self.plan.registry.is_deferred(name) or name in self.late
+
+    @property
+    def listed(self) -> list[str]:
+        """The names in the list of tools."""
+        return [name for tool in self.composed.tools if (name := self.dialect.tool_name(tool)) is not None]
 
     def _gone(self) -> frozenset[str]:
         """Tools that stand in the request because they once were loaded, but that the caller no longer has."""
@@ -202,7 +232,11 @@ class Sending:
         if plan.state is not None and (self.valued or not self.dialect.by_reference):
             # What is loaded by value may also be the caller's own: ours is what was sent with a record.
             names |= {self.dialect.tool_name(tool) or "" for tool in plan.state.definitions} & set(plan.state.loaded)
-        return frozenset(names - {*plan.registry.by_name, plan.composer.loader_name, ""})
+        ours = {plan.composer.loader_name, ""}
+        if plan.bridge is not None:
+            names |= set(plan.state.loaded) if plan.state is not None else set()
+            ours.add(plan.bridge.call)
+        return frozenset(names - plan.registry.by_name.keys() - ours)
 
     def _voids_thinking(self) -> bool:
         """Whether thinking of this conversation stands behind another prompt than the one that it was made for.
@@ -238,18 +272,41 @@ class Sending:
         if not held:
             body = self.dialect.with_tools(body, self.composed.tools)
         if plan.choice.mode == ALLOWED:
-            allowed = [name for name in plan.choice.names if name in self.composed.callable]
-            body = self.dialect.with_allowed(body, [*allowed, plan.composer.loader_name])
+            can = self.composed.callable if plan.bridge is None else self.listed
+            ours = [plan.composer.loader_name, *([plan.bridge.call] if plan.bridge is not None else [])]
+            body = self.dialect.with_allowed(body, [*(name for name in plan.choice.names if name in can), *ours])
         if len(self.rounds) + 1 >= self.policy.max_rounds or self.answers.exhausted:
             self.limited = True
         # Where the application answers the loader, a loader call ends the round like any other; a provider's own search
         # takes no round of ours.
-        if self.limited and self.discovery != "caller" and not plan.hosted:
-            own, refused = self._own(), plan.refused_choices
-            body = self.dialect.last_round(body, plan.choice, plan.composer.loader_name, own, refused=refused)
+        if plan.bridge is not None:
+            body = self._through(body, plan.bridge)
+        elif self.limited and self.discovery != "caller" and not plan.hosted:
+            body = self._last_round(body, self._own())
         if not held and self.policy.cache == "auto" and not self.dialect.is_marked(self.request.body):
             body = self.dialect.with_markers(body)
         return self.dialect.settled(body)
+
+    def _last_round(self, body: Json, own: Sequence[str]) -> Json:
+        plan = self.plan
+        loader, refused = plan.composer.loader_name, plan.refused_choices
+        return self.dialect.last_round(body, plan.choice, loader, own, refused=refused)
+
+    def _through(self, body: Json, bridge: Bridge) -> Json:
+        """The body with what becomes of the caller's `tool_choice` where his tools are called through a bridge.
+
+        A tool that he names is loaded first, if it is not, and then called. In the last round the list stays whole
+        where it can: a call is demanded through the bridge rather than by leaving the loader out.
+        """
+        choice, forced = self.plan.choice, self.plan.forced
+        if forced:
+            ready = forced[0] in self.composed.callable or self.limited
+            return self.dialect.with_named(body, bridge.call if ready else bridge.load)
+        if not self.limited or self.discovery == "caller":
+            return body
+        if choice.required and choice.mode != NAMED and len(self.composed.callable) > len(self.listed):
+            return self.dialect.with_named(body, bridge.call)
+        return self._last_round(body, [name for name in self._own() if name in self.listed])
 
     def _own(self) -> list[str]:
         """The caller's tools that a `tool_choice` can name now."""
@@ -269,6 +326,12 @@ class Sending:
             return self.dialect.with_messages(body, [*self.dialect.messages(body), *self.turn])
         previous = self.dialect.reply(self.rounds[-1])
         return self.dialect.continued(body, previous.id if previous else "", self.news)
+
+    def _pushes(self) -> int:
+        """How many pushes the model knows of: with a bridge it is told of them when it loads tools."""
+        plan = self.plan
+        waits = plan.bridge is not None and plan.state is not None and plan.pushed and not self.answers.told
+        return plan.state.pushed if waits and plan.state is not None else plan.pushes
 
     def uses_form(self) -> bool:
         """Whether the last body held anything that only the native form puts there."""
@@ -296,7 +359,8 @@ class Sending:
             loaded=tuple(names),
             tolerant=self.tolerant,
             gone=tuple(sorted(self._gone())),
-            pushed=plan.pushes,
+            pushed=self._pushes(),
+            calls=plan.bridge.call if plan.bridge is not None else "",
             model=str(plan.body.get("model") or ""),
         )
         known = plan.state

@@ -39,7 +39,6 @@ log = logging.getLogger("loadpoint")
 _REGISTRIES, _TOOLS = 32, 40_000
 """Registries that are kept, and tools in all of them: each tool takes some 5 kB, its index included."""
 _RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], NameLimits, int]"
-_LATER = {"strategy": ("frozen",)}
 
 
 @runtime_checkable
@@ -274,7 +273,8 @@ class Session:
 
     def keep_paid(self, call: Call) -> None:
         """Keep the finished rounds of a failed call for a retry."""
-        if call.paid:
+        # Where the application was asked, it is asked again: a yes is to one load, not to another attempt at it.
+        if call.paid and not callable(call.policy.confirm):
             self._paid.keep(_paid_key(call.request), call.paid)
 
     def paid_rounds(self, call: Call) -> list[PaidRound]:
@@ -320,8 +320,7 @@ def _a_toolbox(toolbox: object) -> Box | None:
 
 
 def _possible(policy: Policy) -> None:
-    for field, values in _LATER.items():
-        if getattr(policy, field) in values:
-            raise PolicyError(f"Policy.{field}: {getattr(policy, field)!r} is not built yet in this version")
-    if policy.confirm != "never":
-        raise PolicyError(f"Policy.confirm: {policy.confirm!r} is not built yet in this version; allowed: 'never'")
+    elsewhere = policy.search == "hosted" or policy.load_point in ("hosted_search", "gateway_search")
+    if policy.confirm != "never" and elsewhere:
+        what = "where the provider searches, its loads cannot be asked about; allowed: 'never'"
+        raise PolicyError(f"Policy.confirm: {policy.confirm!r} is not usable: {what}")

@@ -21,6 +21,7 @@ class Stored:
 
     exchange = True
     changed = False
+    question = None
     report = None
 
     def __init__(self, request: Request, shown: str, kept: str, *, streaming: bool) -> None:
@@ -35,6 +36,10 @@ class Stored:
         """Take the reply; always None: there is no next round."""
         self.changed = reply.get("id") == self._kept
         self.result = {**reply, "id": self._shown} if self.changed else reply
+        return None
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Always None: nothing is asked."""
         return None
 
     def rejected(self, status: int, message: str) -> Json | None:
@@ -67,6 +72,10 @@ class StoredSplice:
 
     def end(self, *, request_id: str | None = None, ms: float = 0.0) -> Json | None:
         """Always None: there is no next round."""
+        return None
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Always None: nothing is asked."""
         return None
 
     def closing(self) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ._json import Json
@@ -23,6 +23,8 @@ class Splice:
         self._round = self._merger.round()
         self._seen: list[Event] = []
         self._closing: list[bytes] = []
+        self._reply: Json | None = None
+        self._request_id: str | None = None
 
     def replayed(self) -> list[bytes]:
         """The visible bytes of rounds that an earlier, failed attempt at the same call has paid for."""
@@ -69,8 +71,18 @@ class Splice:
             self._closing = [rest] if rest else []
             self._call.conclude()
             return None
+        return self._guarded(lambda: self._ended(request_id, ms))
+
+    def decided(self, agreed: bool) -> Json | None:
+        """Go on where `end` left the call with a question: the next body, or None."""
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return None
+        return self._guarded(lambda: self._told(reply, self._call.decided(agreed)))
+
+    def _guarded(self, go_on: Callable[[], Json | None]) -> Json | None:
         try:
-            return self._ended(request_id, ms)
+            return go_on()
         except RoundLimitError:
             raise
         except Exception as error:  # noqa: BLE001 - what came is shown, whatever we made of it
@@ -88,6 +100,13 @@ class Splice:
             self._call.failed()
             return None
         following = self._call.feed(reply, request_id=request_id, ms=ms)
+        if self._call.question is not None:
+            self._reply, self._request_id = reply, request_id
+            return None
+        self._request_id = request_id
+        return self._told(reply, following)
+
+    def _told(self, reply: Json, following: Json | None) -> Json | None:
         if self._call.faulty or self._call.passing is not None:
             self._closing = [*self._round.flush(), *(self._round.ending() or self._merger.terminal(reply))]
             return None
@@ -95,7 +114,7 @@ class Splice:
         searched = self._merger.searched(reply, at, self._call.shown[at])
         if following is not None:
             self._closing = [*searched]
-            self._call.keep(reply, [event.raw for event in self._seen], request_id)
+            self._call.keep(reply, [event.raw for event in self._seen], self._request_id)
             self._round = self._merger.round()
             self._events, self._seen = Reader(), []
             return following

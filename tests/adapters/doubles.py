@@ -213,6 +213,7 @@ class FakeCall:
         self.key = json.dumps(request.body, sort_keys=True)
         self.exchange = exchange
         self.renames: dict[str, str] = {}
+        self.question = None
         self.streaming = bool(request.body.get("stream"))
         self.headers: dict[str, str | None] = dict(session.edits)
         self.body = {**request.body, "tools": [{"type": "function", "function": {"name": LOADER}}]}

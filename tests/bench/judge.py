@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-MODES = ("eager", "native", "resend")
+MODES = ("eager", "native", "resend", "frozen")
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Violation:
 def check(bodies: Sequence[dict[str, Any]], mode: str = "native") -> list[Violation]:
     """Every way in which a request is no continuation of its predecessor; empty if the prefix always holds.
 
-    `eager`, `native`: the tools in the model's context never change, deferred ones are only appended. `resend`: the
-    list of tools may grow at its end (`breaks` counts how often).
+    `eager`, `native`, `frozen`: the tools in the model's context never change, deferred ones are only appended.
+    `resend`: the list of tools may grow at its end (`breaks` counts how often).
     """
     if mode not in MODES:
         raise ValueError(f"mode: {mode!r}; allowed: {MODES}")

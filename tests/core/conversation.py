@@ -6,6 +6,7 @@ Over 400 lines because one loop drives every form, and reads each of them.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import pytest
 from tests.core.streams import rebuilt
 
 from loadpoint import Policy
+from loadpoint._agreeing import agreed
 from loadpoint._plan import Request
 from loadpoint._session import Session
 from loadpoint.emulator import Emulator, Move, Script
@@ -35,6 +37,8 @@ KIMI, BASETEN = "kimi-k3", "an-open-model"
 """Models that take tools in system messages, and references in chat."""
 INLINE = "claude-opus-5"
 """A model that takes tools in system messages of a Messages conversation; here it is asked to."""
+LOADS, CALLS = "load_tools", "call_tool"
+"""The bridge of the frozen strategy. In these tests its loader is called `ToolSearch`, as everywhere."""
 HOSTS = {KIMI: "https://api.moonshot.ai/v1", BASETEN: "https://inference.baseten.co/v1"}
 """Where models are that are not where their dialect's own ones are."""
 THINGS = ("invoice", "ticket", "branch", "contact", "metric", "page", "event", "parcel", "ledger", "photo")
@@ -100,6 +104,21 @@ class Form:
         return self.strategy == "native" and self.model != BASETEN
 
     @property
+    def frozen(self) -> bool:
+        """Whether tools are called through the bridge, so that the list of tools never changes."""
+        return self.strategy == "frozen"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what has to be there without a search leaves the list of tools as it is."""
+        return self.additive or self.frozen
+
+    @property
+    def loader(self) -> str:
+        """The name of what loads tools, as the caller sees it where he answers it himself."""
+        return LOADS if self.frozen else "ToolSearch"
+
+    @property
     def declares_all(self) -> bool:
         """Whether every request declares all that may be loaded."""
         return self.model == BASETEN
@@ -115,14 +134,17 @@ class Form:
 
 WAYS = (
     (CHAT, "resend", ""),
+    (CHAT, "frozen", ""),
     (CHAT, "native", KIMI),
     (CHAT, "native", BASETEN),
     (MESSAGES, "native", ""),
     (MESSAGES, "native", INLINE),
     (MESSAGES, "resend", ""),
+    (MESSAGES, "frozen", ""),
     (RESPONSES, "native", ""),
     (RESPONSES, "native", ADDS),
     (RESPONSES, "resend", ""),
+    (RESPONSES, "frozen", ""),
 )
 FORMS = [Form(dialect, strategy, stream, model) for dialect, strategy, model in WAYS for stream in (False, True)]
 
@@ -178,9 +200,25 @@ class Conversation:
 
     def played(self, move: Move, name: str | None) -> Move:
         """The move, with the loader called by the name that the emulator has for the model's own search."""
+        if self.frozen:
+            return move.but(calls=[self.bridged(*call) for call in move.calls])
         if name is None or not self.served:
             return move
         return move.but(calls=[(name if call[0] == "ToolSearch" else call[0], *call[1:]) for call in move.calls])
+
+    def bridged(self, name: str, arguments: Any, *more: Any) -> Any:
+        """A call as a model makes it that sees the bridge and the residents."""
+        if name.startswith("="):
+            return (name[1:], arguments, *more)
+        sent = [self.name(tool) for tool in self.body.get("tools") or []]
+        if CALLS not in sent or (name in sent and name != "ToolSearch"):
+            return (name, arguments, *more)
+        if name == "ToolSearch":
+            return (LOADS, arguments, *more)
+        if isinstance(arguments, str):
+            params = f',"params":{arguments}' if arguments else ""
+            return (CALLS, f'{{"tool":{json.dumps(name)}{params}}}', *more)
+        return (CALLS, {"tool": name, "params": arguments}, *more)
 
     def fresh(self, **given: Any) -> Session:
         """A session that knows nothing: another process."""
@@ -215,6 +253,8 @@ class Conversation:
                 raw = self._ok(call, body)
                 reply = rebuilt(self.dialect, raw) if self.stream else json.loads(raw)
                 body = None if call is None else call.feed(reply)
+                if call is not None and call.question is not None:
+                    body = call.decided(asyncio.run(agreed(call)))
             result = reply if call is None else call.result
         else:
             result = self._streamed(call, body)
@@ -248,6 +288,8 @@ class Conversation:
             for chunk in self.cut(raw) if self.cut else [raw]:
                 out += splice.feed(chunk)
             body = splice.end()
+            if call.question is not None:
+                body = splice.decided(asyncio.run(agreed(call)))
             out += splice.closing()
         return rebuilt(self.dialect, b"".join(out))
 
@@ -281,12 +323,48 @@ class Conversation:
     def name(self, tool: Json) -> str:
         """The name of a wire tool."""
         inner = tool.get("function") or tool.get("custom") or tool
-        return "ToolSearch" if tool.get("type") == "tool_search" else str(inner.get("name"))
+        loads = tool.get("type") == "tool_search" or (self.frozen and inner.get("name") == LOADS)
+        return "ToolSearch" if loads else str(inner.get("name"))
+
+    @property
+    def frozen(self) -> bool:
+        """Whether tools are called through the bridge."""
+        return self.policy.strategy == "frozen"
+
+    def through(self, body: Json | None = None) -> set[str]:
+        """The names that the bridge reaches: those that a load has told of, and those that were called."""
+        asked = {call_id: (name, said) for call_id, name, said in self.called(body)}
+        found: set[str] = set()
+        for call_id, result in self.results(body).items():
+            name, said = asked.get(call_id, ("", {}))
+            text = result["content"]
+            if name == CALLS and "isError" not in text and not result.get("is_error"):
+                found.add(said["tool"])
+            elif name == LOADS and text.startswith("Loaded: "):
+                found |= set(text.partition("\n")[0].removeprefix("Loaded: ").split(", "))
+        return found
+
+    def called(self, body: Json | None = None) -> list[tuple[str, str, Json]]:
+        """The calls in a body: id, name, arguments."""
+        out: list[tuple[str, str, Json]] = []
+        for message in (body or self.body)[self.key]:
+            if message.get("type") == "function_call":
+                out.append((message["call_id"], message["name"], json.loads(message["arguments"] or "{}")))
+            for call in message.get("tool_calls") or []:
+                inner = call["function"]
+                out.append((call["id"], inner["name"], json.loads(inner["arguments"] or "{}")))
+            content = message.get("content")
+            blocks = (
+                [block for block in content if block.get("type") == "tool_use"] if isinstance(content, list) else []
+            )
+            out += [(block["id"], block["name"], block["input"]) for block in blocks]
+        return out
 
     def in_context(self, body: Json | None = None) -> list[str]:
         """The names of the tools that stand in the model's context from the start."""
         tools_sent = (body or self.body).get("tools") or []
-        return [self.name(tool) for tool in tools_sent if tool.get("defer_loading") is not True]
+        names = [self.name(tool) for tool in tools_sent if tool.get("defer_loading") is not True]
+        return [name for name in names if not (self.frozen and name == CALLS)]
 
     def declared(self, body: Json | None = None) -> list[str]:
         """The names of the caller's tools that are sent deferred."""
@@ -295,6 +373,8 @@ class Conversation:
 
     def callable(self, body: Json | None = None) -> set[str]:
         """The names that the model can call: in context, or declared and referred to in a result."""
+        if self.frozen:
+            return {*self.in_context(body), *self.through(body)}
         if self.dialect == RESPONSES:
             items = (body or self.body)["input"]
             return {*self.in_context(body), *(self.name(t) for item in items for t in item.get("tools") or [])}
@@ -412,7 +492,7 @@ class Conversation:
 
 def _outputs(items: Sequence[Json]) -> dict[str, Json]:
     """The results in an input by call id; the words that stand for a search without a result are its content."""
-    out = {item["call_id"]: item for item in items if item.get("type", "").endswith("_output")}
+    out = {item["call_id"]: dict(item) for item in items if item.get("type", "").endswith("_output")}
     notes = [item["content"] for item in items if item.get("role") == "developer" and "content" in item]
     for item in out.values():
         if item["type"] == "tool_search_output" and not item["tools"] and notes:

@@ -276,6 +276,6 @@ def test_a_ledger_file_holds_no_keys_of_servers_that_the_provider_calls(form: Fo
     assert not judge.check(talk.bodies, mode=form.strategy)
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     ledger.close()
-    assert b"ToolSearch" in stored or b"tool_search" in stored
+    assert form.loader.encode() in stored or b"tool_search" in stored
     assert KEY.encode() not in stored
     assert b"mcp_server_name" not in stored

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bench import judge
-from tests.core.conversation import CHAT, MESSAGES, NAMES, RESPONSES, Conversation, Form, everywhere, search, tools
+from tests.core.conversation import (
+    CALLS,
+    CHAT,
+    LOADS,
+    MESSAGES,
+    NAMES,
+    RESPONSES,
+    Conversation,
+    Form,
+    everywhere,
+    search,
+    tools,
+)
 
 import loadpoint
 from loadpoint.emulator import Move
@@ -25,20 +38,20 @@ def answered(talk: Conversation, reply: dict[str, Any]) -> None:
     box = Toolbox(tools(talk.dialect, NAMES), talk.policy)
     if talk.dialect == CHAT:
         for call in reply["choices"][0]["message"].get("tool_calls") or []:
-            ours = call["function"]["name"] == "ToolSearch"
+            ours = call["function"]["name"] in ("ToolSearch", LOADS)
             by_hand = {"role": "tool", "tool_call_id": call["id"], "content": "done"}
             talk.visible.append(box.answer(call) if ours else by_hand)
         return
     if talk.dialect == RESPONSES:
         for call in [item for item in reply["output"] if item["type"].endswith("_call")]:
-            ours = call.get("name", "ToolSearch") == "ToolSearch"
+            ours = call.get("name", "ToolSearch") in ("ToolSearch", LOADS)
             by_hand = {"type": "function_call_output", "call_id": call["call_id"], "output": "done"}
             talk.visible.append(box.answer(call) if ours else by_hand)
         return
     blocks = [block for block in reply["content"] if block["type"] == "tool_use"]
     results = [
         box.answer(block)
-        if block["name"] == "ToolSearch"
+        if block["name"] in ("ToolSearch", LOADS)
         else {"type": "tool_result", "tool_use_id": block["id"], "content": "done"}
         for block in blocks
     ]
@@ -59,7 +72,7 @@ def test_the_caller_sees_an_ordinary_durable_call_and_answers_it(form: Form) -> 
     talk = form.talk({"discovery": "caller"})
     talk.user("go")
     reply = talk.send(Move(text="Looking.", calls=[search(TOOL)]))
-    assert talk.calls(reply) == [("ToolSearch", {"query": TOOL})]
+    assert talk.calls(reply) == [(form.loader, {"query": TOOL})]
     answered(talk, reply)
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
     assert TOOL in talk.callable()
@@ -90,7 +103,7 @@ def test_a_callers_history_without_its_searches_is_clean_and_valid(form: Form) -
     answered(talk, talk.send(Move(calls=[(TOOL, {"id": 1})])))
     talk.send(Move(text="done"))
     talk.visible = loadpoint.clean(talk.visible)
-    assert "ToolSearch" not in json.dumps(talk.visible)
+    assert not {"ToolSearch", LOADS, CALLS} & set(re.findall(r"\w+", json.dumps(talk.visible)))
     assert TOOL in json.dumps(talk.visible)
     assert talk.bare()[0] == 200
 

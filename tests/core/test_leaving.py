@@ -134,7 +134,7 @@ def test_a_conversation_that_began_without_us_can_be_taken_over(form: Form) -> N
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
     assert talk.calls(reply) == [(TOOL, {"id": 1})]
     assert TOOL in talk.callable(), "its result is evidence"
-    sent = 1 if form.additive else 2
+    sent = 1 if form.keeps else 2
     assert len(talk.in_context() + talk.declared()) == (len(NAMES) + 1 if form.declares_all else sent)
     assert len(NAMES) == 60
 

@@ -72,6 +72,8 @@ def test_the_same_tool_found_twice_in_one_reply_is_loaded_once(form: Form) -> No
     names = talk.in_context() + talk.declared()
     if form.by_value:
         names = [talk.name(tool) for item in talk.body[talk.key] for tool in additions(item)]
+    if form.frozen:
+        names = [name for name in ("invoice_export",) for _ in range(json.dumps(talk.body).count(f"## {name}"))]
     assert names.count("invoice_export") == 1
 
 
@@ -98,7 +100,7 @@ def test_unusable_arguments_of_the_loader_are_told_to_the_model(form: Form, argu
     reply = talk.send(Move(calls=[("ToolSearch", given)]), Move(text="I see"))
     assert talk.text(reply) == "I see"
     (result,) = talk.results().values()
-    assert "query" in json.dumps(result)
+    assert ("tools" if form.frozen else "query") in json.dumps(result)
     assert not talk.report.loaded
     talk.user("again")
     talk.send(Move(text="fine"))

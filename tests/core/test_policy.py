@@ -84,10 +84,12 @@ def test_resident_wins_over_defer_and_what_neither_names_is_resident() -> None:
     assert [policy.defers(name) for name in ("a_b", "c_d", "other", "A_b")] == [False, True, False, False]
 
 
-@pytest.mark.parametrize(("field", "value"), [("strategy", "frozen"), ("confirm", "model")])
-def test_what_this_version_cannot_do_is_refused_at_once(field: str, value: str) -> None:
-    with pytest.raises(PolicyError, match=rf"Policy\.{field}: '{value}'"):
-        Session([], Policy().replace(**{field: value}))
+@pytest.mark.parametrize(
+    "search", [{"search": "hosted"}, {"load_point": "hosted_search"}, {"load_point": "gateway_search"}]
+)
+def test_nobody_can_be_asked_about_loads_of_the_providers_own_search(search: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError, match=r"Policy\.confirm: 'model'"):
+        Session([], Policy(confirm="model", **search))
 
 
 @pytest.mark.parametrize("given", [{"name": ""}, {"name": 5}, {"name": "a", "parameters": []}])

@@ -74,7 +74,10 @@ def test_a_resident_that_comes_stands_behind_everything(form: Form) -> None:
     talk.session = talk.fresh(ledger=talk.session.ledger)
     talk.user("again")
     talk.send(Move(text="ok"))
-    assert talk.in_context() == (before if form.additive else [*before, "event_create"])
+    assert talk.in_context() == (before if form.keeps else [*before, "event_create"])
+    if form.frozen:
+        talk.user("once more")
+        talk.send(Move(calls=[search("ledger")]), Move(text="ok"))
     assert "event_create" in talk.callable()
 
 
@@ -87,7 +90,7 @@ def test_a_loaded_tool_that_becomes_resident_can_be_seen(form: Form) -> None:
     talk.user("again")
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
     assert talk.calls(reply) == [(TOOL, {"id": 1})]
-    assert TOOL in (talk.callable() if form.by_value else talk.in_context())
+    assert TOOL in (talk.callable() if form.by_value or form.frozen else talk.in_context())
     assert TOOL not in talk.declared()
     assert TOOL in talk.report.resident
 
@@ -112,6 +115,11 @@ def test_a_resident_that_left_is_gone(form: Form) -> None:
     talk.send(Move(text="hi"))
     talk.names = [name for name in NAMES if name != "photo_list"]
     talk.user("again")
+    if form.frozen:  # its place in the list stays, and nobody is asked to answer it
+        reply = talk.send(Move(calls=[("photo_list", {"id": 1})]), Move(text="ok"))
+        assert talk.calls(reply) == []
+        assert talk.report.prefix.stable
+        return
     talk.send(Move(text="ok"))
     assert "photo_list" not in talk.in_context()
 
@@ -220,13 +228,13 @@ def test_provider_run_tools_stay_as_they_are(form: Form) -> None:
 @everywhere
 def test_a_name_of_the_loaders_kind_changes_it_for_everybody_alike(form: Form) -> None:
     """The loader's name is a pure function of the registry, so that two processes agree."""
-    names = (*NAMES, "ToolSearch", "ToolSearch2")
+    names = (*NAMES, form.loader, f"{form.loader}2")
     first, other = form.talk(names=names), form.talk(names=names)
     for talk in (first, other):
         talk.user("go")
     assert first.begun().body == other.begun().body
     nameless = form.by_value and not form.model
-    assert nameless or "ToolSearch3" in json.dumps(first.begun().body)
+    assert nameless or f"{form.loader}3" in json.dumps(first.begun().body)
 
 
 @everywhere

@@ -6,14 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from tests.core.conversation import ADDS, RESPONSES, Conversation, Form, search
+from tests.core.conversation import ADDS, RESPONSES, Conversation, Form, form_id, search
 
 from loadpoint import Policy
 from loadpoint.emulator import Move
 
 TOOL = "invoice_export"
-FORMS = [Form(RESPONSES, "native", stream, model) for model in ("", ADDS) for stream in (False, True)]
-forms = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.model or 'search'}-{form.stream}")
+WAYS = (("native", ""), ("native", ADDS), ("frozen", ""))
+FORMS = [Form(RESPONSES, strategy, stream, model) for strategy, model in WAYS for stream in (False, True)]
+forms = pytest.mark.parametrize("form", FORMS, ids=form_id)
 
 
 def continued(talk: Conversation, reply: dict[str, Any], *items: dict[str, Any]) -> None:
@@ -141,9 +142,8 @@ def test_a_response_that_is_not_stored_is_known_by_its_items_only(form: Form) ->
         talk.send(Move(text="done", thinking="fine"))
         assert talk.report.prefix.stable or talk.report.prefix.broke == "first_request"
     kinds = [item.get("type", item.get("role")) for item in talk.body["input"]]
-    call, output = (
-        ("function_call", "function_call_output") if form.model else ("tool_search_call", "tool_search_output")
-    )
+    ordinary = ("function_call", "function_call_output")
+    call, output = ordinary if form.model or form.frozen else ("tool_search_call", "tool_search_output")
     added = ["additional_tools"] if form.model else []
     rounds = ["user", "reasoning", call, output, *added, "reasoning", "function_call", "function_call_output"]
     assert kinds == [*rounds, "reasoning", "message", *rounds]

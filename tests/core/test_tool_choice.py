@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.core.conversation import ADDS, CHAT, KIMI, MESSAGES, NAMES, RESPONSES, Form, everywhere, search
+from tests.core.conversation import ADDS, CALLS, CHAT, KIMI, LOADS, MESSAGES, NAMES, RESPONSES, Form, everywhere, search
 
 from loadpoint.emulator import Move
 
@@ -46,6 +46,13 @@ def listed(body: dict[str, Any]) -> list[str]:
 def test_a_forced_deferred_tool_is_sent_at_once(form: Form) -> None:
     talk = form.talk(extra=forced(form, TOOL))
     talk.user("go")
+    if form.frozen:
+        reply = talk.send(Move(calls=[search("photo")]), Move(calls=[(TOOL, {"id": 1})]))
+        assert talk.calls(reply) == [(TOOL, {"id": 1})]
+        named = [form.choice("named", name)["tool_choice"] for name in (LOADS, CALLS)]
+        assert [body["tool_choice"] for body in talk.bodies] == named
+        assert TOOL in talk.callable(), "the load that was demanded brings it along"
+        return
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
     assert talk.calls(reply) == [(TOOL, {"id": 1})]
     assert TOOL in talk.in_context()
@@ -61,12 +68,12 @@ def test_a_tool_forced_later_breaks_the_prefix_once_and_stays(form: Form) -> Non
     talk.extra = forced(form, TOOL)
     talk.user("go")
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
-    assert talk.report.prefix.broke == "forced_tool"
+    assert talk.report.prefix.broke == (None if form.frozen else "forced_tool")
     talk.answer(reply)
     talk.extra = {}
     talk.send(Move(text="done"))
     assert talk.report.prefix.stable
-    assert TOOL in talk.in_context()
+    assert TOOL in (talk.callable() if form.frozen else talk.in_context())
 
 
 @everywhere
@@ -102,7 +109,10 @@ def test_the_last_round_of_a_demand_allows_the_callers_own_tools_only(form: Form
     talk.user("go")
     reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[("ledger_list", {"id": 1})]))
     assert talk.calls(reply) == [("ledger_list", {"id": 1})]
-    if form.dialect == CHAT and form.model != KIMI:
+    if form.frozen:
+        assert talk.body["tool_choice"] == form.choice("named", CALLS)["tool_choice"]
+        assert "ToolSearch" in talk.in_context(), "the list stays whole"
+    elif form.dialect == CHAT and form.model != KIMI:
         names = set(listed(talk.body))
         assert talk.body["tool_choice"]["allowed_tools"]["mode"] == "required"
         assert {"ledger_list", "photo_list", TOOL} <= names

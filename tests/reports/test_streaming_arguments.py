@@ -116,7 +116,11 @@ def unwritten(form: Form) -> Any:
 def test_no_arguments_at_the_end_of_a_call_mean_an_empty_object(form: Form, way: str) -> None:
     talk = backend(form, way=way)
     read_clock(talk, unwritten(form))
-    assert arguments_sent(talk)[-1] == nothing(form.dialect)
+    last = arguments_sent(talk)[-1]
+    if form.frozen and way != "resident":
+        params = (json.loads(last) if isinstance(last, str) else last).get("params", {})
+        last = params if form.dialect == MESSAGES else json.dumps(params)
+    assert last == nothing(form.dialect)
     if way != "resident":
         assert [tool.name for tool in talk.report.loaded] == [CLOCK]
 
@@ -132,7 +136,7 @@ def test_a_search_without_arguments_is_told_what_is_missing(form: Form) -> None:
     assert talk.calls(reply) == [(TOOL, {"id": 1})]
     assert arguments_sent(talk)[0] in (nothing(form.dialect), {})
     (first, *_) = talk.results().values()
-    assert "max_results" in json.dumps(first)
+    assert ("load_tools" if form.frozen else "max_results") in json.dumps(first)
 
 
 def never_arguments(event: Json) -> Iterable[Json]:

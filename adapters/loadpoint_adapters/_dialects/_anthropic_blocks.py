@@ -6,11 +6,11 @@ https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, ResultView, View
-from loadpoint._json import Json, as_list, as_object, dumps, objects
+from loadpoint._json import Json, as_list, as_object, dumps, objects, parse_object
 
 from . import _anthropic_changes as changes
 
@@ -68,6 +68,25 @@ def _results(block: Json, *, system: bool = False) -> list[ResultView]:
         return [search_result(block)]
     made = objects(block.get("tool_changes")) if kind == "compaction" else [block] if system else []
     return [seen for change in made if changes.is_change(change) and (seen := changes.view(change)) is not None]
+
+
+def with_calls(wire: Json, change: Callable[[CallView], CallView]) -> Json:
+    """A message, or a reply, with other names and arguments in its calls; the same object if none changes."""
+    if not isinstance(wire.get("content"), list):
+        return wire
+    content = as_list(wire["content"])
+    made = [_changed(block, change) for block in content]
+    return wire if all(new is old for new, old in zip(made, content, strict=True)) else {**wire, "content": made}
+
+
+def _changed(block: Any, change: Callable[[CallView], CallView]) -> Any:
+    wire = as_object(block)
+    if wire is None or wire.get("type") != "tool_use":
+        return block
+    seen = call_view(wire)
+    new = change(seen)
+    arguments = parse_object(new.arguments) if isinstance(new.arguments, str) else new.arguments
+    return block if new == seen or arguments is None else {**wire, "name": new.name, "input": arguments}
 
 
 def call_view(block: Json) -> CallView:

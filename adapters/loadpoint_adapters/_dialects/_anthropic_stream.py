@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from loadpoint._dialect import Decider, Shown
+from loadpoint._dialect import CallView, Decider, Shown
 from loadpoint._json import Json, as_object, dumps, parse_object, writable
 from loadpoint._sse import Event, frame
 
@@ -181,9 +181,15 @@ class MessagesRound:
         """A held call at its end: ours is dropped, the caller's is shown as start, one delta, stop."""
         self.waiting.discard(at)
         block = self.blocks[at]
-        if self.merger.decider.hides(call_view(block)):
+        call = call_view(block)
+        if self.merger.decider.hides(call):
             return
         yield from self.release()
+        # The model's own text, where there is some: what the caller gets of it is a piece of it.
+        seen = CallView(str(block.get("id") or ""), str(block.get("name") or ""), self.arguments[at] or call.arguments)
+        new = self.merger.decider.as_seen(seen)
+        if new != seen:
+            block, self.arguments[at] = {**block, "name": new.name}, str(new.arguments)
         # Without deltas the block's start has said it all; with them its value is no part of the arguments.
         start: Json = {**block, "input": {}} if self.arguments[at] else block
         yield self._shown(None, {"type": "content_block_start", "index": at, "content_block": start})

@@ -14,7 +14,7 @@ Neither is a part of the API as OpenAI documents it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, ResultView, View
@@ -62,6 +62,22 @@ def view(message: Json) -> View:
         return View("system", text)
     names, wires = tuple(name for name, _ in pairs), tuple(wire for _, wire in pairs)
     return View("system", text, results=(ResultView("", "", names=names, search=True, tools=wires),))
+
+
+def with_calls(message: Json, change: Callable[[CallView], CallView]) -> Json:
+    """The message with other names and arguments in its calls of functions; the same object if none changes."""
+    calls = objects(message.get("tool_calls"))
+    made = [_changed(call, seen, change) for call, seen in zip(calls, calls_of(message), strict=True)]
+    same = all(new is call for new, call in zip(made, calls, strict=True))
+    return message if same else {**message, "tool_calls": made}
+
+
+def _changed(call: Json, seen: CallView, change: Callable[[CallView], CallView]) -> Json:
+    function = as_object(call.get("function"))
+    new = change(seen)
+    if function is None or new == seen:
+        return call
+    return {**call, "function": {**function, "name": new.name, "arguments": new.arguments}}
 
 
 def with_arguments(call: Json) -> Json:

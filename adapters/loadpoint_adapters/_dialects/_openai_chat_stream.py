@@ -221,7 +221,7 @@ class ChatRound:
 
     def _start_and_arguments(self, at: int) -> Iterator[bytes]:
         # A held call is shown as a start without arguments, then the arguments in one piece.
-        call = self._show(at)
+        call = self._as_seen(self._show(at))
         first = self.first or {}
         base = {**first, "choices": [{"index": 0, "logprobs": None}]}
         function = as_object(call.get("function"))
@@ -233,6 +233,15 @@ class ChatRound:
         # A tool without parameters may come without arguments; what was checked, and is shown, is an empty object.
         rest = {"index": call["index"], "function": {"arguments": function.get("arguments") or "{}"}}
         yield self.merger.shown(base, {"tool_calls": [rest]})
+
+    def _as_seen(self, call: Json) -> Json:
+        """A held call as the caller sees it: with a bridge, that of the tool behind it."""
+        name, arguments = _name(call), _arguments(call)
+        seen = self.merger.decider.as_seen(CallView(str(call["id"]), name, arguments))
+        function = as_object(call.get("function"))
+        if function is None or (seen.name, seen.arguments) == (name, arguments):
+            return call
+        return {**call, "function": {**function, "name": seen.name, "arguments": seen.arguments}}
 
 
 def _index(call: Json, known: dict[int, Json]) -> int:

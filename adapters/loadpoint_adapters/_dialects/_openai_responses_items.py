@@ -7,7 +7,7 @@ https://developers.openai.com/api/docs/guides/tools-tool-search.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from loadpoint._dialect import CallView, ResultView, View
@@ -106,6 +106,31 @@ def resolved(items: Iterable[Json], known: Iterable[Json]) -> list[Json]:
     """The items with those in the place of their references that are `known`."""
     found = {str(item["id"]): item for item in known if item.get("id")}
     return [found.get(_reference(item) or "", item) for item in items]
+
+
+def with_calls(wire: Json, change: Callable[[CallView], CallView]) -> Json:
+    """A response, or an item, with other names and arguments in its calls of functions; the same object if none is."""
+    if "output" not in wire or "call_id" in wire:
+        return _changed(wire, change)
+    output = objects(wire["output"])
+    made = [_changed(item, change) for item in output]
+    return wire if all(new is item for new, item in zip(made, output, strict=True)) else {**wire, "output": made}
+
+
+def _changed(item: Json, change: Callable[[CallView], CallView]) -> Json:
+    seen = call_view(item)
+    if seen is None or item.get("type") != "function_call":
+        return item
+    new = change(seen)
+    return item if new == seen else called(item, new)
+
+
+def called(item: Json, call: CallView) -> Json:
+    """The item of a function's call with the name and the arguments of another one."""
+    space, dot, own = call.name.partition(".")
+    out = {key: value for key, value in item.items() if key != "namespace"}
+    out |= {"name": own if dot else call.name, "arguments": call.arguments}
+    return {**out, "namespace": space} if dot else out
 
 
 def without_calls(output: Iterable[Json], cut: Collection[int]) -> list[Json]:

@@ -13,7 +13,7 @@ from loadpoint._dialect import Decider, Shown
 from loadpoint._json import Json, as_object, dumps, objects, parse_object
 from loadpoint._sse import Event, frame
 
-from ._openai_responses_items import call_view, completed, echoed, without_namespace
+from ._openai_responses_items import call_view, called, completed, echoed, without_namespace
 from ._openai_responses_shown import shown_items
 from ._openai_responses_tools import namespaces, qualified
 
@@ -174,6 +174,9 @@ class ResponsesRound:
         if call is not None and self.merger.decider.hides(call):
             return
         yield from self.release()
+        seen = call if call is None else self.merger.decider.as_seen(call)
+        if seen is not None and seen != call:
+            events = _anew(events, called(self.done[at], seen))
         for event, data in events:
             yield self._shown(*_identified(event, data, self.done[at]))
 
@@ -206,6 +209,27 @@ def _identified(event: Event, data: Json, done: Json) -> tuple[Event, Json]:
     if item is None or item.get("call_id") == done.get("call_id"):
         return event, data
     return _named(event), {**data, "item": {**item, "call_id": done.get("call_id")}}
+
+
+def _anew(events: Sequence[tuple[Event, Json]], item: Json) -> list[tuple[Event, Json]]:
+    """The events of a held call with another item: its start, its arguments in one piece, its end."""
+    (first, start), (last, end) = events[0], events[-1]
+    at, arguments = start["output_index"], item.get("arguments")
+    begun = {key: value for key, value in item.items() if key != "status"}
+    stages = {key: value for key, value in (as_object(start.get("item")) or {}).items() if key == "status"}
+    told: Json = {"item_id": item.get("id"), "output_index": at}
+    done = next((data for _, data in events if data.get("type") == _ARGUMENTS), {"type": _ARGUMENTS, **told})
+    piece: Json = {"type": "response.function_call_arguments.delta", **told, "delta": arguments}
+    number = start.get("sequence_number")
+    if number is not None:
+        piece, done = {**piece, "sequence_number": number}, {"sequence_number": number, **done}
+    named = {"name": item.get("name")} if "name" in done else {}
+    return [
+        (_named(first), {**start, "item": {**begun, **stages, "arguments": ""}}),
+        (_named(first), piece),
+        (_named(first), {**done, **named, "arguments": arguments}),
+        (_named(last), {**end, "item": item}),
+    ]
 
 
 def _named(event: Event) -> Event:

@@ -8,7 +8,7 @@ https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and the ty
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
@@ -18,6 +18,7 @@ from loadpoint._usage import UsageFields
 
 from . import _anthropic_blocks as blocks
 from . import _anthropic_changes as changes
+from . import _anthropic_choice as choice_
 from . import _anthropic_search as search
 from . import _gateway_search as gateway_
 from ._anthropic_forms import form_of
@@ -29,7 +30,6 @@ _SEARCH_TOOLS = "tool_search_tool_"
 _BETA = "anthropic-beta"
 # https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
-_MODES = {"auto": "auto", "none": "none", "any": "required"}
 
 
 class AnthropicMessages(Defaults):
@@ -74,10 +74,8 @@ class AnthropicMessages(Defaults):
 
     def held(self, body: Json) -> Held | None:
         thread = as_object(body.get("thread"))
-        if thread is None:
-            return None
-        previous = thread.get("previous_message_id")
-        return Held(previous if isinstance(previous, str) else None)
+        previous = (thread or {}).get("previous_message_id")
+        return None if thread is None else Held(previous if isinstance(previous, str) else None)
 
     def continues(self, body: Json) -> bool:
         return self.held(body) is not None
@@ -157,15 +155,13 @@ class AnthropicMessages(Defaults):
     # -- tool choice ---------------------------------------------------------------------------------------------
 
     def choice(self, body: Json) -> Choice:
-        chosen = as_object(body.get("tool_choice")) or {}
-        kind = chosen.get("type")
-        name = chosen.get("name")
-        if kind == "tool" and isinstance(name, str):
-            return Choice("named", (name,), True)
-        return Choice(_MODES.get(str(kind), "auto"), required=kind == "any")
+        return choice_.read(body)
 
     def with_allowed(self, body: Json, names: Sequence[str]) -> Json:
         return body
+
+    def with_named(self, body: Json, name: str) -> Json:
+        return choice_.named(body, name)
 
     def last_round(
         self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
@@ -177,7 +173,7 @@ class AnthropicMessages(Defaults):
         if not choice.required or not (own or servers):
             return {**body, "tool_choice": {"type": "none"}}
         if len(own) == 1 and not servers:
-            return {**body, "tool_choice": {**body["tool_choice"], "type": "tool", "name": own[0]}}
+            return choice_.named(body, own[0])
         if "tools" not in body:
             return body  # a thread's tools are at the server
         # This API has no list of allowed tools: the loader has to leave for this one request.
@@ -228,6 +224,9 @@ class AnthropicMessages(Defaults):
         if self.form.message:
             return [message, *self.changes(outcome.tools, (), by_value=not self.by_reference)]
         return [blocks.answered(message, call_id, outcome.names)]
+
+    def with_calls(self, wire: Json, change: Callable[[CallView], CallView]) -> Json:
+        return blocks.with_calls(wire, change)
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
         return [blocks.with_last_thinking(message) for message in turn]

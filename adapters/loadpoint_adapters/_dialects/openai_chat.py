@@ -6,7 +6,7 @@ Wire facts: https://platform.openai.com/docs/api-reference/chat and the types of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, ClassVar
 
@@ -168,6 +168,9 @@ class OpenAIChat(Defaults):
         kinds = [(name, "custom" if name in custom else "function") for name in names]
         return [(name, {"type": kind, kind: {"name": name}}) for name, kind in kinds]
 
+    def with_named(self, body: Json, name: str) -> Json:
+        return {**body, "tool_choice": {"type": "function", "function": {"name": name}}}
+
     def last_round(
         self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
     ) -> Json:
@@ -216,6 +219,15 @@ class OpenAIChat(Defaults):
     def changes(self, added: Sequence[Json], removed: Sequence[str], *, by_value: bool) -> list[Json]:
         # There is no message that takes a tool back.
         return [messages_.bringing(added)] if self.load_point == _SYSTEM and added else []
+
+    def with_calls(self, wire: Json, change: Callable[[CallView], CallView]) -> Json:
+        if "choices" not in wire:
+            return messages_.with_calls(wire, change)
+        choices = objects(wire["choices"])
+        made = [messages_.with_calls(as_object(choice.get("message")) or {}, change) for choice in choices]
+        if all(new is choice.get("message") for new, choice in zip(made, choices, strict=True)):
+            return wire
+        return {**wire, "choices": [{**choice, "message": new} for choice, new in zip(choices, made, strict=True)]}
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
         return list(turn)

@@ -9,7 +9,7 @@ search of their own (`gateway_search`, see `_gateway_search.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -226,6 +226,9 @@ class OpenAIResponses(Defaults):
         tools = [given.get(name) or {"type": "function", "name": name} for name in named]
         return {**body, "tool_choice": {**chosen, "tools": [*tools, *(tool for tool in typed if tool not in tools)]}}
 
+    def with_named(self, body: Json, name: str) -> Json:
+        return {**body, "tool_choice": {"type": "function", "name": name}}
+
     def last_round(
         self, body: Json, choice: Choice, loader: str, callable_names: Sequence[str], *, refused: Collection[str] = ()
     ) -> Json:
@@ -289,6 +292,9 @@ class OpenAIResponses(Defaults):
 
     def _pair(self, wires: Sequence[Json]) -> list[Json]:
         return list(items.search_pair([self.definition(wire, deferred=False) for wire in wires]))
+
+    def with_calls(self, wire: Json, change: Callable[[CallView], CallView]) -> Json:
+        return items.with_calls(wire, change)
 
     def rebuilt(self, turn: Sequence[Json]) -> list[Json]:
         return shown_.whole(turn)

@@ -165,6 +165,7 @@ class _Middleware(anthropic.Middleware):
             if rounds is not None:
                 return attempt.streamed(result, rounds, self)
             read, body = attempt.feed(attempt.received(result))
+            body = attempt.decided(body)
         response = attempt.merged(result.http_response, read=read)
         response.read()
         return attempt.handed(result, response)
@@ -194,6 +195,7 @@ class _Middleware(anthropic.Middleware):
             if rounds is not None:
                 return attempt.streamed_async(result, rounds, self)
             read, body = attempt.feed(attempt.received(result))
+            body = await attempt.decided_async(body)
         response = attempt.merged(result.http_response, read=read)
         await response.aread()
         return attempt.handed(result, response)

@@ -79,7 +79,7 @@ def _call(function: Any, names: tuple[str, ...], wire: Wire, session: Beginner, 
             rounds = Rounds(exchange)
             return visible(rounds, send(running.body), send, asynchronous=False)
         body = exchange.feed(send(running.body))
-        while body is not None:
+        while (body := exchange.decided(body)) is not None:
             body = exchange.feed(send(body))
         return exchange.merged()
 
@@ -106,7 +106,7 @@ def _async_call(function: Any, names: tuple[str, ...], wire: Wire, session: Begi
             rounds = Rounds(exchange)
             return visible(rounds, await send(running.body), send, asynchronous=True)
         body = exchange.feed(await send(running.body))
-        while body is not None:
+        while (body := await exchange.decided_async(body)) is not None:
             body = exchange.feed(await send(body))
         return exchange.merged()
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from loadpoint._adapter import reports
+from loadpoint._agreeing import agreed, unheard
 from loadpoint._carrier import Carrier
 from loadpoint._json import Json
 from loadpoint._plan import Request
@@ -124,6 +125,16 @@ class Exchange:
             self.running.failed()
             return None
         return self.running.feed(reply, request_id=_compat.request_id(value), ms=self.elapsed)
+
+    def decided(self, body: Json | None) -> Json | None:
+        """The next body, once a question of the call is answered; here nobody can wait for the answer."""
+        call = self.running
+        return body if call.question is None else call.decided(unheard(call))
+
+    async def decided_async(self, body: Json | None) -> Json | None:
+        """The same for a coroutine function, which waits for it."""
+        call = self.running
+        return body if call.question is None else call.decided(await agreed(call))
 
     @property
     def elapsed(self) -> float:

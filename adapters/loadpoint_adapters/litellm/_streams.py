@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from typing import TYPE_CHECKING, Any, cast
 
 from loadpoint._adapter import reports
+from loadpoint._agreeing import agreed, unheard
 from loadpoint._driven import EXTENSION
 
 from . import _compat
@@ -60,12 +61,21 @@ class Rounds:
         exchange.costs.append(_compat.cost(self._item))
         ms = exchange.elapsed
         body = self.splice.end(request_id=_compat.request_id(self.upstream), ms=ms)
+        if self.call.question is not None:
+            return [*self._given(frames)], None
+        return self._closed(frames, body)
+
+    def decided(self, agreed: bool) -> tuple[list[Any], Json | None]:
+        """The same once a question of the call is answered."""
+        return self._closed([], self.splice.decided(agreed))
+
+    def _closed(self, frames: list[bytes], body: Json | None) -> tuple[list[Any], Json | None]:
         items = [*self._given([*frames, *self.splice.closing()])]
         if body is None:
             self.done = True
             for item in items[-1:]:
-                if len(exchange.costs) > 1 and not isinstance(item, bytes):
-                    exchange.priced(item)
+                if len(self.exchange.costs) > 1 and not isinstance(item, bytes):
+                    self.exchange.priced(item)
             self._remember()
         return items, body
 
@@ -97,6 +107,9 @@ def _read(rounds: Rounds, send: Callable[[Json], Any]) -> Generator[Any, None, N
                 yield from rounds.shown(item)
             items, body = rounds.ended()
             yield from items
+            if rounds.call.question is not None:
+                items, body = rounds.decided(unheard(rounds.call))
+                yield from items
             if body is None or rounds.closed:
                 return
             rounds.upstream = send(body)
@@ -118,6 +131,10 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
             items, body = rounds.ended()
             for shown in items:
                 yield shown
+            if rounds.call.question is not None:
+                items, body = rounds.decided(await agreed(rounds.call))
+                for shown in items:
+                    yield shown
             if body is None or rounds.closed:
                 return
             rounds.upstream = await send(body)

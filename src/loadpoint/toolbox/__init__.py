@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from .._adapter import dialects
+from .._bridge import Bridge, LoadAnswer, Target, answer_load, bridge, parse_load, read_call
 from .._clean import plain
-from .._dialect import Dialect, Outcome
-from .._json import Json, as_object
+from .._dialect import CallView, Dialect, Outcome
+from .._json import Json, as_object, parse_object
 from .._loader import Answer, LoaderQuery, answer, parse_arguments
 from .._policy import Policy
 from .._search import Match, ToolIndex
@@ -18,7 +19,7 @@ from .._tokens import schema_tokens
 from .._tool import Tool
 from ..errors import PolicyError
 
-__all__ = ["Toolbox"]
+__all__ = ["Called", "Toolbox"]
 
 Given: TypeAlias = "Tool | Json | Any"
 """A `Tool`, a wire definition of any dialect, or a tool as an MCP server lists it."""
@@ -151,23 +152,82 @@ class Toolbox:
     def answer(self, call: Any, *, loaded: Collection[str] = ()) -> Json:
         """The result for a loader call, to be appended to the history like that of any tool.
 
-        `call` is the call as the SDK gave it, or its dict. Comes back in the form of the call's API: a tool message,
-        or a tool result block. `loaded` are names already loaded, which are then not loaded again. Raises
-        `PolicyError` for something that is no tool call.
+        `call` is the call as the SDK gave it, or its dict: of the loader, or of the tool of a bridge that loads. Comes
+        back in the form of the call's API: a tool message, or a tool result block. `loaded` are names already loaded,
+        which are then not loaded again. Raises `PolicyError` for something that is no tool call.
         """
-        wire = as_object(plain(call))
-        for dialect in dialects() if wire is not None else ():
-            view = dialect.call(wire or {})
-            if view is not None:
-                query = parse_arguments(view.arguments)
-                if isinstance(query, str):
-                    return dialect.result(view, Outcome(query, failed=True))[0]
-                found = self._found(query, loaded)
-                known = self._by_name
-                wires = tuple(self._wire(known[name], dialect) for name in found.added if name in known)
-                return dialect.result(view, Outcome(found.as_text(), found.added, wires))[0]
-        raise PolicyError(
-            f"Toolbox.answer: {type(call).__name__} is no tool call; allowed: one from a reply, or its dict"
+        dialect, view = _call("answer", call)
+        if view.name == self.bridge.load:
+            told = self._told(view.arguments, loaded)
+            return dialect.result(view, Outcome(told.text, failed=told.failed))[0]
+        query = parse_arguments(view.arguments)
+        if isinstance(query, str):
+            return dialect.result(view, Outcome(query, failed=True))[0]
+        found = self._found(query, loaded)
+        known = self._by_name
+        wires = tuple(self._wire(known[name], dialect) for name in found.added if name in known)
+        return dialect.result(view, Outcome(found.as_text(), found.added, wires))[0]
+
+    @property
+    def bridge(self) -> Bridge:
+        """The names of the two tools through which these are loaded and called, where `discovery="caller"` shows them.
+
+        They hold where the caller's own tools take neither of them.
+        """
+        return bridge(self._by_name)
+
+    def call(self, call: Any, *, loaded: Collection[str] = ()) -> Called:
+        """The call that a call through the bridge stands for, to be carried out and answered under the same id.
+
+        `call` is the call as the SDK gave it, or its dict; one of a tool itself comes back as it is. `loaded` are names
+        already loaded: whether any other may be called is `policy.unloaded_call`. Where it reaches no tool, `refusal`
+        is the result to append instead, and nothing is to be carried out. Raises `PolicyError` for something that is no
+        tool call.
+        """
+        dialect, view = _call("call", call)
+        if view.name != self.bridge.call:
+            arguments = as_object(view.arguments)
+            if isinstance(view.arguments, str):
+                arguments = parse_object(view.arguments)
+            return Called(view.name, arguments or {})
+        deferred, resident = self._sides()
+        unloaded = "refuse" if self.policy.confirm != "never" else self.policy.unloaded_call
+        read = read_call(
+            view.arguments,
+            bridge=self.bridge,
+            deferred=deferred,
+            loaded=loaded,
+            resident=resident,
+            unloaded=unloaded,
+        )
+        if isinstance(read, Target):
+            return Called(read.name, parse_object(read.arguments) or {}, repairs=read.repairs)
+        return Called("", {}, dialect.result(view, Outcome(read.text, failed=True))[0])
+
+    def _sides(self) -> tuple[dict[str, Tool], dict[str, Tool]]:
+        """The deferred tools and the residents, by name."""
+        known = self._by_name
+        deferred = {name: tool for name, tool in known.items() if self.policy.defers(name)}
+        return deferred, {name: tool for name, tool in known.items() if name not in deferred}
+
+    def _told(self, arguments: Any, loaded: Collection[str]) -> LoadAnswer:
+        request = parse_load(arguments)
+        if isinstance(request, str):
+            return LoadAnswer(request, failed=True)
+        deferred, resident = self._sides()
+        index = self._searched()
+        return answer_load(
+            request,
+            listed=deferred,
+            registered=deferred.keys() | resident.keys(),
+            loaded=loaded,
+            resident=resident.keys(),
+            search=lambda query, limit: [match.name for match in index.search(query, limit)],
+            confirm="model" if self.policy.confirm == "model" else "never",
+            load_at_most=self.policy.load_at_most,
+            load_tokens=self.policy.load_tokens,
+            size_of=lambda name: schema_tokens(dict(deferred[name].parameters)),
+            bridge=self.bridge,
         )
 
     def _found(self, query: LoaderQuery, loaded: Collection[str]) -> Answer:
@@ -183,6 +243,31 @@ class Toolbox:
             load_tokens=self.policy.load_tokens,
             size_of=lambda name: schema_tokens(dict(known[name].parameters)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call to carry out: the tool's name and arguments; `repairs` say what had to be put right in them.
+
+    `refusal` is the result to append instead where the call reaches no tool, None where it does.
+    """
+
+    name: str
+    arguments: Json
+    refusal: Json | None = None
+    repairs: tuple[str, ...] = ()
+
+
+def _call(method: str, call: Any) -> tuple[Dialect, CallView]:
+    """The call as its API's dialect reads it."""
+    wire = as_object(plain(call))
+    for dialect in dialects() if wire is not None else ():
+        view = dialect.call(wire or {})
+        if view is not None:
+            return dialect, view
+    raise PolicyError(
+        f"Toolbox.{method}: {type(call).__name__} is no tool call; allowed: one from a reply, or its dict"
+    )
 
 
 def _all(tools: Sequence[Given], server: str | None) -> tuple[tuple[Tool, ...], dict[str, Wire | None]]:
