@@ -46,6 +46,8 @@ class Answers:
     """How many tools the list can still take; None where it has no end."""
     brief: bool = False
     """The definitions of what a search loads follow its answer."""
+    short_of_cache: Callable[[], int] = lambda: 0
+    """How many tokens (estimate) the prompt lacks to be cached; 0 where it is, and where nothing is."""
     hosted: bool = False
     """The provider searches: what the model calls, it may call."""
 
@@ -151,6 +153,7 @@ class Answers:
             load_at_most=most if room is None else min(most, room - len(added)),
             load_tokens=self.policy.load_tokens,
             size_of=self.registry.tokens,
+            short_of_cache=self.short_of_cache(),
         )
 
     def _index(self) -> ToolIndex | Ranker:

@@ -69,6 +69,16 @@ class Deciding:
         carrier = self.request.carrier
         return (carrier.speaks if carrier is not None else "") or self.dialect.name
 
+    @property
+    def cache_rule(self) -> _prices.CacheRule:
+        """How prompts are cached here."""
+        return _prices.cache_rule(self.model, self.spoken, self.place)
+
+    def _cached_from(self) -> int:
+        rule = self.cache_rule
+        caches = rule.automatic or self.policy.cache == "auto" or self.dialect.is_marked(self.request.body)
+        return rule.minimum if caches and rule.read < 1 else 0
+
     def names(self) -> NameLimits:
         """What can be the name of a tool that is loaded here."""
         limits = self.able.limits
@@ -83,7 +93,7 @@ class Deciding:
             deferrable_tokens=registry.deferred_tokens,
             resident_tokens=registry.resident_tokens,
             deferrable_count=len(registry.deferred),
-            cache_rule=_prices.cache_rule(self.model, self.spoken, self.place),
+            cache_rule=self.cache_rule,
             pinned=state.strategy if state else None,
             pinned_load_point=state.load_point if state else None,
             evidence=self.begun or (state is None and self._shows_a_load(registry, transcript)),
@@ -169,6 +179,7 @@ class Deciding:
             point=point,
             additive=self.additive(chosen),
             most=self.able.limits.functions,
+            cached_from=self._cached_from(),
             refused_choices=self.able.refused_choices,
             pushed=self._pushed(state),
             pushes=self.session.toolbox.generation if self.session.toolbox is not None else 0,

@@ -16,6 +16,10 @@ LOADER_NAME = "ToolSearch"
 """The loader's name, unless a tool of the caller has it."""
 
 MOST_RESULTS, DEFAULT_RESULTS = 20, 5
+_WEAK, _USUAL = 0.5, 4
+"""Share of the best score from which a match is loaded, and how many are: docs/decisions/0021."""
+_SURPLUS = 128
+"""Tokens more than what is missing that a tool may have to fill a prompt up."""
 _QUERY, _ECHO, _ABOUT = 4_000, 200, 120
 """Characters: of a query that is read, of its echo, of a description in an answer."""
 
@@ -135,16 +139,16 @@ def _count_in(value: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One line of an answer: a tool the model can call now."""
+    """One line of an answer: a tool the model can call now, or one that fits less well and is only named."""
 
     name: str
-    description: str
+    description: str = ""
     loaded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a loader call answers. `added` are the newly loaded names, `matches` everything found that is callable now.
+    """What a loader call answers. `added` are the newly loaded names, `matches` what was found, callable or only named.
 
     `total_available` counts all tools that were searched; `pending_servers` are servers still connecting.
     """
@@ -162,15 +166,16 @@ class Answer:
         return not self.matches
 
     def as_json(self, *, brief: bool = False) -> Json:
-        """The answer as the loader's JSON result; `brief` where definitions stand behind it, which say what they do."""
+        """The answer as the loader's JSON result; `brief` where the definitions of what is added stand behind it."""
         told = () if not brief else self.added
         body: dict[str, Any] = {
             "query": self.query,
             "matches": [
                 {"name": found.name}
-                | ({} if found.name in told else {"description": found.description})
+                | ({"description": found.description} if found.loaded else {})
                 | {"loaded": found.loaded}
                 for found in self.matches
+                if found.name not in told
             ],
             "total_available": self.total_available,
             "addedToolNames": list(self.added),
@@ -196,43 +201,95 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
     load_at_most: int,
     load_tokens: int,
     size_of: Callable[[str], int],
+    short_of_cache: int = 0,
     pending_servers: Sequence[str] = (),
 ) -> Answer:
     """The answer to a loader call: a pure function of its arguments.
 
-    The best match always loads; further ones, up to `load_at_most` and `query.max_results`, as long as the sum of
-    `size_of` (tokens of a tool's schema) stays within `load_tokens`. Tools already callable are reported, not added.
-    Tools that the index knows but neither `deferred` nor `resident` holds are left out.
+    The best match always loads, and what is named exactly; of the others the first four in all, if they fit about as
+    well as the best, the rest is only named. Where the prompt is `short_of_cache` tokens too short for the provider's
+    cache, more are loaded if it is cached with them. All of it stays within `load_at_most`, `query.max_results` (if
+    that is less than usual), and `load_tokens` by `size_of` (tokens of a tool's schema). Tools already callable are
+    reported, not added. Tools that the index knows but neither `deferred` nor `resident` holds are left out.
     """
     waiting = {tool.name: tool for tool in deferred}
     callable_now = {tool.name: tool for tool in resident}
     callable_now.update((name, tool) for name, tool in waiting.items() if name in loaded)
     searching = searcher(index, (*resident, *deferred))
     # Wider than what is answered: some of what is found may be left out, because it is not allowed or too large.
-    hits = searching.search(query.query, limit=4 * max(query.max_results, load_at_most))
-    matches: list[Found] = []
-    added: list[str] = []
-    spent = 0
-    for hit in hits:
-        if len(matches) >= query.max_results:
-            break
-        tool = callable_now.get(hit.name)
-        if tool is None and hit.name in waiting and len(added) < load_at_most:
-            size = size_of(hit.name)
-            if not added or spent + size <= load_tokens:
-                tool = waiting[hit.name]
-                added.append(hit.name)
-                spent += size
-        if tool is not None:
-            matches.append(Found(hit.name, described(tool, _ABOUT)))
+    hits = searching.search(query.query, limit=2 * max(query.max_results, load_at_most, MOST_RESULTS))
+    hits = [hit for hit in hits if hit.name in callable_now or hit.name in waiting]
+    within = _within(hits, callable_now, query.max_results, load_at_most, load_tokens, size_of)
+    added = _near_best(within, callable_now)
+    if short_of_cache and query.max_results >= DEFAULT_RESULTS:
+        rest = [hit.name for hit in hits if hit.name not in callable_now and hit.name not in added]
+        spent = sum(map(size_of, added))
+        added |= _filling(rest, size_of, short_of_cache - spent, load_tokens - spent, load_at_most - len(added))
+    within = [hit for hit in hits if hit in within or hit.name in added]
+    matches = [
+        Found(hit.name, described(callable_now.get(hit.name) or waiting[hit.name], _ABOUT))
+        if hit.name in callable_now or hit.name in added
+        else Found(hit.name, loaded=False)
+        for hit in within
+    ]
     return Answer(
         clean_text(query.query, _ECHO),
-        tuple(added),
+        tuple(hit.name for hit in within if hit.name in added),
         tuple(matches),
         len(waiting) + len(resident),
         "" if matches else _hint((*deferred, *resident)),
         tuple(clean_text(server, 64) for server in pending_servers[:20]),
     )
+
+
+def _within(
+    hits: Sequence[Match],
+    callable_now: Collection[str],
+    most: int,
+    load_at_most: int,
+    load_tokens: int,
+    size_of: Callable[[str], int],
+) -> list[Match]:
+    """The hits that an answer has room for, best first; the best always."""
+    found: list[Match] = []
+    new = spent = 0
+    for hit in hits:
+        if len(found) >= most:
+            break
+        if hit.name in callable_now:
+            found.append(hit)
+        elif new < load_at_most:
+            size = size_of(hit.name)
+            if not new or spent + size <= load_tokens:
+                found.append(hit)
+                new, spent = new + 1, spent + size
+    return found
+
+
+def _near_best(found: Sequence[Match], callable_now: Collection[str]) -> set[str]:
+    """What of it loads in any case: the best, what is named exactly, and the first few near the best by words."""
+    new = [hit for hit in found if hit.name not in callable_now]
+    enough = _WEAK * max((hit.score for hit in found if not hit.why.startswith("exact")), default=0.0)
+    return {
+        hit.name
+        for at, hit in enumerate(new)
+        if not at or hit.why.startswith("exact") or (at < _USUAL and hit.score >= enough)
+    }
+
+
+def _filling(names: Sequence[str], size_of: Callable[[str], int], missing: int, budget: int, most: int) -> set[str]:
+    """The first of these that make up for what is missing, large ones only if nothing else does; none if all do not."""
+    for surplus in (_SURPLUS, budget):
+        chosen: set[str] = set()
+        left = missing
+        for name in names:
+            size = size_of(name)
+            if 0 < left >= size - surplus and len(chosen) < most and missing - left + size <= budget:
+                chosen.add(name)
+                left -= size
+        if left <= 0:
+            return chosen
+    return set()
 
 
 def searcher(index: Searcher | Ranker, tools: Sequence[Tool]) -> Searcher:

@@ -68,6 +68,8 @@ class Plan:
     """The form by which tools can be placed where the model did not search; None where it takes none."""
     most: int | None = None
     """How many tools the endpoint takes in context; None where no limit is known."""
+    cached_from: int = 0
+    """The tokens from which the provider caches a prompt; 0 where it caches none of this one."""
     refused_choices: tuple[str, ...] = ()
     """The modes of `tool_choice` that are an error here."""
     pushed: tuple[str, ...] = ()

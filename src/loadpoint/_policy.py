@@ -54,7 +54,7 @@ class Policy:
     resident: tuple[str, ...] = ()
     defer: tuple[str, ...] = ("*",)
     threshold_tokens: int | None = None
-    load_at_most: int = 4
+    load_at_most: int = 12
     load_tokens: int = 4000
     max_rounds: int = 4
     catalog: str = "tool"

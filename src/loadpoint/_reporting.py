@@ -14,6 +14,7 @@ from ._usage import read
 
 if TYPE_CHECKING:
     from ._engine import Call
+    from ._sending import Sending
 
 
 _TELLING = 1_000
@@ -43,8 +44,8 @@ def passing_report(
     )
 
 
-def call_report(call: Call) -> CallReport:
-    """The report of a call as far as it has come."""
+def context_tokens(call: Sending) -> tuple[int, int]:
+    """What the tools of the last body cost in context, and what the whole of it does, in tokens (estimate)."""
     plan = call.plan
     state = call.state()
     sent = estimate_bytes(sum(utf8_size(dumps(tool)) for tool in in_context(plan.dialect, state)))
@@ -52,13 +53,18 @@ def call_report(call: Call) -> CallReport:
         sent += estimate(plan.catalog)
     resident = {plan.dialect.tool_name(tool) for tool in state.tools} - {*state.declared}
     placed = [proof.name for proof in call.proofs if proof.placed and proof.name not in resident]
-    loaded = sum(plan.registry.tokens(name) for name in placed) if plan.load_point else 0
-    sent += loaded
-    eager = plan.registry.deferred_tokens + plan.registry.resident_tokens
+    sent += sum(plan.registry.tokens(name) for name in placed) if plan.load_point else 0
     turn = estimate_bytes(sum(utf8_size(dumps(message)) for message in call.turn))
     context = sent + plan.transcript.tokens + turn + estimate(plan.dialect.system(call.request.body))
     there = sum(plan.registry.tokens(name) for name in placed if name in call.valued)
-    context -= min(there, plan.transcript.tokens + turn)  # they were counted where they stand
+    return sent, context - min(there, plan.transcript.tokens + turn)  # they were counted where they stand
+
+
+def call_report(call: Call) -> CallReport:
+    """The report of a call as far as it has come."""
+    plan = call.plan
+    sent, context = context_tokens(call)
+    eager = plan.registry.deferred_tokens + plan.registry.resident_tokens
     limit = ("search_limit",) if call.limited else ()
     return CallReport(
         strategy=plan.strategy,

@@ -16,10 +16,15 @@ from ._loaded import Evidence, evidence
 from ._plan import ALLOWED, NAMED, Plan, Request
 from ._prefix import tools_changed
 from ._registry import without_keys
+from ._reporting import context_tokens
 from ._strategy.frozen_answers import FrozenAnswers
 
 if TYPE_CHECKING:
     from ._session import Session
+
+_SMALL, _MARGIN = 1_024, 1.1
+"""Tokens that most providers cache from: below, more is loaded at once, for there it costs least. The margin is for the
+estimate, which may be a tenth too high."""
 
 
 class Sending:
@@ -78,6 +83,7 @@ class Sending:
             [],
             {},
             room=self._room,
+            short_of_cache=self._short_of_cache,
             brief=plan.strategy == "native" and not self.dialect.by_reference,
             hosted=plan.hosted,
         )
@@ -213,6 +219,11 @@ class Sending:
         """How many tools can still be appended to the list."""
         most = self.plan.most if self.plan.strategy == "resend" else None
         return None if most is None else most - len(self.composed.tools) + len(self.composed.declared)
+
+    def _short_of_cache(self) -> int:
+        """How many tokens (estimate, from above) the prompt lacks to be cached; 0 where it is, and where nothing is."""
+        least = self.plan.cached_from
+        return max(round(max(least, _SMALL) * _MARGIN) - context_tokens(self)[1], 0) if least else 0
 
     def _compose(self, state: State | None) -> Composed:
         return self.plan.composer.compose(state, self.proofs, self.plan.forced, self.referred, self.valued)

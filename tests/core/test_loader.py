@@ -211,6 +211,51 @@ def test_the_best_match_loads_whatever_its_size_and_others_as_the_budget_goes():
     assert len(ask("github__create_issue", size_of=lambda name: 50_000).added) == 1
 
 
+LESS = [
+    Tool("chat__post_message", "Post a message to a channel."),
+    Tool("chat__read_channel", "Read what was written."),
+    Tool("chat__mute_channel", "Silence it."),
+]
+
+
+def weak(query: str = "post a message to a channel", **changes: Any) -> Answer:
+    return ask(query, deferred=[*TOOLS, *LESS], **changes)
+
+
+@pytest.mark.requirement("N14")
+def test_what_fits_much_less_than_the_best_is_named_and_not_loaded():
+    found = weak()
+    assert found.added == ("chat__post_message",)
+    named = [match["name"] for match in found.as_json()["matches"] if not match["loaded"]]
+    assert set(named) == {"chat__read_channel", "chat__mute_channel"}
+    assert "Silence it" not in found.as_text(), "its name is enough to ask for it"
+    assert parse_answer(found.as_text()) == found.added
+
+
+def test_what_is_named_exactly_falls_behind_nothing():
+    found = weak("chat__mute_channel: post a message to a channel")
+    assert {"chat__mute_channel", "chat__post_message"} <= set(found.added)
+    assert weak("chat__mute_channel, chat__read_channel").added == ("chat__mute_channel", "chat__read_channel")
+
+
+def test_what_is_callable_is_no_worse_for_fitting_less():
+    found = weak(loaded=["chat__mute_channel"])
+    told = {match.name: match.loaded for match in found.matches}
+    assert told["chat__mute_channel"]
+    assert not told["chat__read_channel"]
+
+
+@pytest.mark.parametrize(("short", "loads"), [(0, 1), (100, 1), (101, 2), (200, 2), (201, 3), (300, 3), (301, 1)])
+def test_a_prompt_too_short_for_the_cache_takes_more_as_far_as_it_gets_there(short: int, loads: int):
+    assert len(weak(short_of_cache=short).added) == loads
+
+
+def test_the_bounds_of_a_load_hold_for_short_prompts_too():
+    assert len(weak(short_of_cache=250, load_at_most=2).added) == 1, "two cannot reach it"
+    assert len(weak(short_of_cache=250, load_at_most=3).added) == 3
+    assert len(weak(short_of_cache=250, load_tokens=200).added) == 1
+
+
 @pytest.mark.report("BR-081")
 def test_a_loaded_tool_is_reported_as_loaded_and_not_added_again():
     found = ask("mail__send", loaded=["mail__send"])

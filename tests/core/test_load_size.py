@@ -1,0 +1,49 @@
+"""How much a search loads: what fits about as well as the best, and more in a prompt that is too short to be cached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.core.conversation import MESSAGES, Form, everywhere, search
+
+from loadpoint.emulator import Move
+
+BEST = "parcel_archive"
+LONG, SHORT = ("It was the year of the great flood. " * times for times in (300, 50))
+
+
+def loaded(form: Form, said: str, **policy: Any) -> list[str]:
+    """What one search for one tool loads after the user has said this."""
+    talk = form.talk({"catalog_tokens": 0, "cache": "auto", **policy})
+    talk.user(said)
+    talk.send(Move(calls=[search("archive one parcel")]), Move(text="found"))
+    return [tool.name for tool in talk.report.loaded]
+
+
+def forms(name: str) -> pytest.MarkDecorator:
+    """`everywhere` without the bridge, whose loads are texts."""
+    every: list[Form] = everywhere.args[1]
+    return pytest.mark.parametrize(name, [form for form in every if not form.frozen], ids=str)
+
+
+@forms("form")
+@pytest.mark.requirement("N14")
+def test_a_short_prompt_takes_more_and_a_long_one_the_nearest_only(form: Form):
+    few, many = loaded(form, LONG), loaded(form, SHORT)
+    assert few[0] == many[0] == BEST
+    assert set(few) < set(many)
+    assert len(few) <= 4 < len(many) <= 12
+
+
+@forms("form")
+def test_the_policy_bounds_what_fills_a_prompt(form: Form):
+    assert loaded(form, SHORT, load_at_most=3) == loaded(form, LONG, load_at_most=3)
+    assert loaded(form, SHORT, load_at_most=1) == [BEST]
+
+
+@pytest.mark.parametrize("strategy", ["native", "resend"])
+def test_where_nothing_is_cached_nothing_is_filled_up(strategy: str):
+    form = Form(MESSAGES, strategy, stream=False)
+    assert loaded(form, SHORT, cache="caller") == loaded(form, LONG)
+    assert len(loaded(form, SHORT, cache="auto")) > len(loaded(form, LONG))
