@@ -223,7 +223,9 @@ class Sending:
     def _short_of_cache(self) -> int:
         """How many tokens (estimate, from above) the prompt lacks to be cached; 0 where it is, and where nothing is."""
         least = self.plan.cached_from
-        return max(round(max(least, _SMALL) * _MARGIN) - context_tokens(self)[1], 0) if least else 0
+        tools, context = context_tokens(self)
+        kept = tools if self.plan.strategy == "resend" else context  # the next load breaks the prompt behind its tools
+        return max(round(max(least, _SMALL) * _MARGIN) - kept, 0) if least else 0
 
     def _compose(self, state: State | None) -> Composed:
         return self.plan.composer.compose(state, self.proofs, self.plan.forced, self.referred, self.valued)
