@@ -47,6 +47,7 @@ class Deciding:
         self.scope = scope_of(dialect, request)
         self.held = dialect.held(request.body)
         self.refusals = frozenset(session.refusals.of(self.place, self.model))
+        self.doubts = session.doubts.of(self.place, self.model)
         self.begun = False
         """Whether a round of this very call has searched already."""
 
@@ -73,6 +74,11 @@ class Deciding:
     def cache_rule(self) -> _prices.CacheRule:
         """How prompts are cached here."""
         return _prices.cache_rule(self.model, self.spoken, self.place)
+
+    def _doubted(self, pinned: str | None) -> list[str]:
+        """The load points that are doubted here, but for the one of this conversation and the one of the policy."""
+        kept = (pinned, self.policy.load_point)
+        return [found.point for found in self.doubts if not found.wants_all and found.point not in kept]
 
     def _cached_from(self) -> int:
         rule = self.cache_rule
@@ -102,6 +108,7 @@ class Deciding:
             context_tokens=transcript.opening + estimate(self.dialect.system(self.request.body)),
             renders=self.dialect.renders,
             refused=[refusal.point for refusal in self.refusals if not refusal.wants_all],
+            doubted=[] if self.begun else self._doubted(state.load_point if state else None),
             unnamed=self.unnameable(registry, transcript.views),
             taken=self._taken(registry, state.load_point if state else None),
         )
@@ -224,7 +231,8 @@ class Deciding:
 
     def _declares_all(self, point: LoadPoint | None) -> bool:
         """Whether every deferred tool is declared from the start: by the data, or as the endpoint has asked for."""
-        return point is not None and (point.declare == "all" or Refusal(point.name, wants_all=True) in self.refusals)
+        known = self.refusals | self.doubts  # to declare more tools in the middle of a conversation changes no prompt
+        return point is not None and (point.declare == "all" or Refusal(point.name, wants_all=True) in known)
 
     def additive(self, chosen: Chosen) -> LoadPoint | None:
         """The form by which tools are placed where the model did not search, beside the native form of the request."""

@@ -234,6 +234,12 @@ class Dialect(Protocol):
         """
         ...
 
+    def rendered(self, body: Json) -> Json:
+        """The settings that stand in the prompt beside tools, system prompt and messages, as far as they are given: a
+        prompt with others of them is not read from the cache.
+        """
+        ...
+
     def structured(self, body: Json) -> bool:
         """Whether the caller asked for a structured answer."""
         ...

@@ -74,6 +74,8 @@ class Call(Sending):
         self.hidden: list[frozenset[int]] = []
         self.shown: list[tuple[Shown, ...]] = []
         self.added: list[str] = []
+        self.loaded_in: int | None = None
+        """The first round of this call that loaded anything, from 0."""
         super().start(plan)
 
     @property
@@ -298,6 +300,8 @@ class Call(Sending):
         new = [Evidence(name, turn, "search", placed) for name in step.added if name not in known]
         self.proofs += new
         self.added += [proof.name for proof in new]
+        if new and self.loaded_in is None:
+            self.loaded_in = len(self.rounds) - 1
         self.composed = self._compose(self.state())
         self.body = self.next_body()
 
@@ -367,6 +371,7 @@ class Call(Sending):
 
     def _finish(self) -> None:
         result = self.result
+        self.notes += self.session.doubted(self)
         self._report = call_report(self)
         self.session.remember(self, result)
 

@@ -38,7 +38,11 @@ def predict(
     if reason is not None:
         broke = "forced_tool" if forced and reason == "tools_grew" else reason
         return Prefix(stable=False, predicted=shared, broke=broke)
+    if before.model and now.model and before.model != now.model:
+        return Prefix(stable=False, predicted=0, broke="model_changed")
     tools = estimate_bytes(sum(utf8_size(dumps(tool)) for tool in in_context(dialect, now)))
+    if before.settings and before.settings != now.settings:
+        return Prefix(stable=False, predicted=tools, broke="settings_changed")
     if before.system != now.system:
         return Prefix(stable=False, predicted=tools, broke="system_changed")
     if transcript.rewritten or transcript.lost_since:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _STATUS = (400, 422)
 """Refused by the provider, and by servers that check a request against a schema before they read it."""
 _TOLD = 200
+_TELLING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,39 @@ class Refusals:
         """Remember that a call went through once it did without these."""
         with self._lock:
             self._known[place, model] = self.of(place, model) | frozenset(refusals)
+
+
+class Doubts:
+    """Load points after which an endpoint's cache is not read, so that a stable prompt does not pay there.
+
+    Two misses in a row tell: one may be an eviction. It holds for new conversations, for as long as the client lives.
+    Safe to use from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._misses: dict[tuple[str, str, Refusal], int] = {}
+        self._lock = threading.Lock()
+
+    def of(self, place: str, model: str) -> frozenset[Refusal]:
+        """What is doubted at an endpoint for a model."""
+        known = [*self._misses.items()]
+        return frozenset(what for (*where, what), misses in known if where == [place, model] and misses >= _TELLING)
+
+    def count(self, place: str, model: str, what: Refusal, *, missed: bool) -> bool:
+        """Note whether the cache was missed behind a load; True when that has just become one miss too many."""
+        with self._lock:
+            key = (place, model, what)
+            before = self._misses.get(key, 0)
+            if before >= _TELLING:
+                return False
+            self._misses[key] = before + 1 if missed else 0
+            return self._misses[key] >= _TELLING
+
+
+def doubtful(plan: Plan) -> Refusal:
+    """What to do without where the cache is not read behind loads of this plan: a late declaration, else the form."""
+    late = plan.composer.declares and not plan.composer.declare_all
+    return Refusal(plan.point.name if plan.point is not None else "", wants_all=late)
 
 
 def refusal(plan: Plan, status: int, message: str) -> Refusal | None:

@@ -10,7 +10,7 @@ from ._prefix import against_bill, in_context, predict
 from ._registry import Registry
 from ._report import CallReport, LoadedTool, Prefix, Tokens
 from ._tokens import estimate, estimate_bytes, utf8_size
-from ._usage import read
+from ._usage import read, read_from_cache
 
 if TYPE_CHECKING:
     from ._engine import Call
@@ -105,6 +105,22 @@ def _ignored(call: Call, context: int) -> tuple[str, ...]:
     return (text,)
 
 
+def cached_after_load(call: Call) -> bool | None:
+    """Whether the round behind a search read the prompt from the cache that the round before had brought there.
+
+    Within one call nothing but the load has come between, no time either. None where that says nothing: the load point
+    is not the conversation itself, nothing was loaded, the prompt is too short, or the usage does not tell.
+    """
+    plan, at = call.plan, call.loaded_in
+    if plan.point is None or plan.hosted or not plan.cached_from or at is None or at + 1 >= len(call.log):
+        return None
+    fields = plan.dialect.usage_fields
+    cached = read_from_cache(call.log[at + 1].usage, fields)
+    if cached is None or read(call.log[at].usage, fields).input_tokens < 2 * plan.cached_from:
+        return None
+    return cached > 0
+
+
 def _prefix(call: Call) -> Prefix:
     plan = call.plan
     record = plan.transcript.record
@@ -121,5 +137,5 @@ def _prefix(call: Call) -> Prefix:
         return verdict
     model = str(call.request.body.get("model") or "")
     rule = _prices.cache_rule(model, plan.dialect.name, plan.policy.endpoint or call.request.base_url)
-    cached = read(call.log[0].usage, plan.dialect.usage_fields).cached
+    cached = read_from_cache(call.log[0].usage, plan.dialect.usage_fields)
     return against_bill(verdict, cached=cached, minimum=rule.minimum, block=rule.block)

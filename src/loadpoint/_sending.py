@@ -10,7 +10,7 @@ from ._answers import Answers
 from ._bridge import Bridge
 from ._compose import Composed, definitions, references
 from ._dialect import View
-from ._json import Json, well_formed
+from ._json import Json, canonical, digest, well_formed
 from ._ledger._record import State
 from ._loaded import Evidence, evidence
 from ._plan import ALLOWED, NAMED, Plan, Request
@@ -375,6 +375,7 @@ class Sending:
             pushed=self._pushes(),
             calls=plan.bridge.call if plan.bridge is not None else "",
             model=str(plan.body.get("model") or ""),
+            settings=digest(canonical(plan.dialect.rendered(plan.body))),
         )
         known = plan.state
         return known if known is not None and known == state else state  # one object for a conversation's records

@@ -26,11 +26,11 @@ from ._passing import Passing
 from ._plan import Request
 from ._policy import Policy
 from ._records import records
-from ._refusal import Refusal, Refusals
+from ._refusal import Doubts, Refusal, Refusals, doubtful
 from ._registry import ANY_NAME, NameLimits, Registry, build
 from ._replay import Reader, Replayer
 from ._report import CallReport
-from ._reporting import passing_report
+from ._reporting import cached_after_load, passing_report
 from ._stored import Stored
 from ._usage import add, read, with_iterations
 from .errors import PolicyError
@@ -88,6 +88,7 @@ class Session:
         self._paid = PaidRounds()
         self._checkpoints = Checkpoints()
         self.refusals = Refusals()
+        self.doubts = Doubts()
 
     @property
     def policy(self) -> Policy:
@@ -268,6 +269,19 @@ class Session:
         """Remember what was refused before a call went through without it."""
         if refusals:
             self.refusals.add(self.place(request), str(request.body.get("model") or ""), refusals)
+
+    def doubted(self, call: Call) -> tuple[str, ...]:
+        """Count whether the cache was read behind the load of a call; a warning when it has been missed too often."""
+        cached = cached_after_load(call)
+        if cached is None:
+            return ()
+        what, place = doubtful(call.plan), self.place(call.request)
+        if not self.doubts.count(place, str(call.request.body.get("model") or ""), what, missed=not cached):
+            return ()
+        instead = "declare every tool from the start" if what.wants_all else "load tools in the next form"
+        text = f"behind loads by {what.point} nothing is read from the cache here; new conversations {instead}"
+        log.warning("%s", text)
+        return (text,)
 
     # -- rounds that were paid for -------------------------------------------------------------------------------
 

@@ -87,6 +87,11 @@ def read(usage: Mapping[str, Any], fields: UsageFields) -> Usage:
     return Usage(input_tokens=whole, cached=cached, written=written, output=_figure(usage, fields.output))
 
 
+def read_from_cache(usage: Mapping[str, Any], fields: UsageFields) -> int | None:
+    """The tokens that were read from the cache; None where the usage object does not say, as behind many gateways."""
+    return _figure(usage, fields.cached) if _at(usage, fields.cached) is not None else None
+
+
 def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -120,10 +125,15 @@ def _iteration(usage: Json) -> Json:
     return entry
 
 
-def _figure(usage: Mapping[str, Any], path: str) -> int:
+def _at(usage: Mapping[str, Any], path: str) -> object:
     value: object = usage
     for key in path.split("."):
         inner = as_object(value)
         value = inner.get(key) if inner is not None else None
+    return value
+
+
+def _figure(usage: Mapping[str, Any], path: str) -> int:
+    value = _at(usage, path)
     # NaN fails both comparisons; what no machine could have counted is no figure to calculate with either.
     return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST else 0

@@ -267,6 +267,9 @@ def test_a_choice_may_name_what_a_message_has_loaded(form: Form, name: str) -> N
     talk.answer(reply)
     talk.extra = {}
     talk.send(Move(text="done"))
+    assert talk.report.prefix.broke == "settings_changed", "the caller's own change, which voids the cached messages"
+    talk.user("more")
+    talk.send(Move(text="ok"))
     assert talk.report.prefix.stable
 
 

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 from tests.bench import judge
-from tests.core.conversation import CHAT, MESSAGES, NAMES, Conversation, Form, everywhere, search
+from tests.core.conversation import (
+    CHAT,
+    MESSAGES,
+    NAMES,
+    RESPONSES,
+    Conversation,
+    Form,
+    everywhere,
+    search,
+    unstreamed,
+)
 
 from loadpoint._prefix import against_bill
 from loadpoint._report import Prefix
@@ -226,3 +236,41 @@ def test_a_system_message_is_never_made_for_the_catalog(form: Form) -> None:
     assert "On-demand" not in json.dumps(talk.body)
     assert "system" not in talk.body
     assert [message["role"] for message in talk.body[talk.key]] == ["user"]
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    CHAT: {"response_format": {"type": "json_object"}},
+    MESSAGES: {"output_config": {"effort": "low"}},
+    RESPONSES: {"text": {"format": {"type": "json_object"}}},
+}
+
+
+@unstreamed
+@pytest.mark.requirement("N34")
+def test_settings_that_stand_in_the_prompt_break_it_and_others_do_not(form: Form) -> None:
+    talk = form.talk()
+    for extra, broke in (
+        ({}, "first_request"),
+        ({"temperature": 0.5}, None),
+        (SETTINGS[form.dialect], "settings_changed"),
+        (SETTINGS[form.dialect], None),
+        ({}, "settings_changed"),
+    ):
+        talk.user("say it as json")
+        talk.extra = extra
+        talk.send(Move(text="{}"))
+        assert talk.report.prefix.broke == broke
+
+
+@unstreamed
+def test_another_model_reads_no_cache_of_the_first(form: Form) -> None:
+    if form.model:
+        pytest.skip("its form is that of one model")
+    talk = form.talk()
+    talk.user("hi")
+    talk.send(Move(text="hello"))
+    talk.model = {CHAT: "gpt-5.4-mini", MESSAGES: "claude-opus-4-7", RESPONSES: "gpt-5.4-mini"}[form.dialect]
+    talk.user("and now?")
+    talk.send(Move(text="ok"))
+    assert (talk.report.prefix.stable, talk.report.prefix.broke) == (False, "model_changed")
+    assert talk.report.prefix.predicted == 0

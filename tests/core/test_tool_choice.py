@@ -60,6 +60,11 @@ def test_a_forced_deferred_tool_is_sent_at_once(form: Form) -> None:
     assert [(tool.name, tool.why) for tool in talk.report.loaded] == [(TOOL, "forced")]
 
 
+def voided(form: Form) -> str | None:
+    """What the caller's change of `tool_choice` alone does to the prompt: in one API it voids the cached messages."""
+    return "settings_changed" if form.dialect == MESSAGES else None
+
+
 @everywhere
 def test_a_tool_forced_later_breaks_the_prefix_once_and_stays(form: Form) -> None:
     talk = form.talk()
@@ -68,10 +73,13 @@ def test_a_tool_forced_later_breaks_the_prefix_once_and_stays(form: Form) -> Non
     talk.extra = forced(form, TOOL)
     talk.user("go")
     reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
-    assert talk.report.prefix.broke == (None if form.frozen else "forced_tool")
+    assert talk.report.prefix.broke == (voided(form) if form.frozen else "forced_tool")
     talk.answer(reply)
     talk.extra = {}
     talk.send(Move(text="done"))
+    assert talk.report.prefix.broke == voided(form)
+    talk.user("more")
+    talk.send(Move(text="ok"))
     assert talk.report.prefix.stable
     assert TOOL in (talk.callable() if form.frozen else talk.in_context())
 
@@ -91,7 +99,8 @@ def test_a_forced_loaded_tool_stays_where_it_was(form: Form) -> None:
         # Before gpt-5.6 no choice can name an added tool: that one request has to send it in the list.
         assert [report.strategy for report in talk.reports] == ["native", "native", "resend", "native"]
     else:
-        assert talk.report.prefix.stable
+        assert talk.report.prefix.broke == voided(form)
+        assert talk.report.prefix.stable is (voided(form) is None)
 
 
 @everywhere

@@ -18,6 +18,12 @@ class Defaults:
             return None
         return next((kind for end, kind in self.operations.items() if path.partition("?")[0].endswith(end)), None)
 
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The fields of a request that stand in the prompt beside tools, system prompt and messages."""
+
+    def rendered(self, body: Json) -> Json:
+        return {name: body[name] for name in self.settings if body.get(name) is not None}
+
     def stored(self, method: str, path: str) -> str | None:
         return None
 

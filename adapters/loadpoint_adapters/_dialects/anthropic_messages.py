@@ -48,6 +48,8 @@ class AnthropicMessages(Defaults):
         written="cache_creation_input_tokens",
         input_is_total=False,
     )
+    # https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache
+    settings = ("tool_choice", "thinking", "output_config", "output_format", "speed")
     renders = frozenset({"tool_reference", "tool_addition", "hosted_search", "gateway_search"})
     lists_iterations = True
     server_keeps_tools = True

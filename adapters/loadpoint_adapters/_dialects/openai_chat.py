@@ -38,6 +38,8 @@ class OpenAIChat(Defaults):
         written="prompt_tokens_details.cache_write_tokens",
         input_is_total=True,
     )
+    # https://developers.openai.com/api/docs/guides/prompt-caching; this API's names for them: inferred
+    settings = ("parallel_tool_calls", "response_format", "reasoning_effort", "verbosity")
     renders = frozenset({_SYSTEM, _REFERENCE, _GATEWAY})
     lists_iterations = False
     server_keeps_tools = False

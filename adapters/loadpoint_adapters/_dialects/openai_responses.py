@@ -45,6 +45,8 @@ class OpenAIResponses(Defaults):
         written="input_tokens_details.cache_write_tokens",
         input_is_total=True,
     )
+    # https://developers.openai.com/api/docs/guides/prompt-caching
+    settings = ("parallel_tool_calls", "text", "reasoning", "context_management")
     renders = frozenset({_SEARCH, _ADDED, _HOSTED, _GATEWAY})
     lists_iterations = False
     server_keeps_tools = False

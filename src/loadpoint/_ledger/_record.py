@@ -36,6 +36,8 @@ class State:
     """How many pushes of the toolbox this conversation has seen."""
     model: str = ""
     """The model that the turn is of; "" where it was not noted."""
+    settings: str = ""
+    """Digest of the caller's settings that stand in the prompt beside all that; "" where it was not noted."""
     calls: str = ""
     """The name of the tool through which others are called; "" where the model calls them itself."""
 

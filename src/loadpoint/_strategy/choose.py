@@ -52,6 +52,7 @@ class _Case:
     unnamed: Collection[str]
     taken: Collection[str]
     renders: Collection[str] | None
+    doubted: Collection[str]
 
     @property
     def would_send(self) -> int:
@@ -84,6 +85,7 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
     resident_count: int = 0,
     context_tokens: int = 0,
     renders: Collection[str] | None = None,
+    doubted: Collection[str] = (),
 ) -> Choice:
     """The strategy for this request. Deterministic and total: there is always an answer.
 
@@ -91,8 +93,8 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
     `marked`: the caller marked the tools to defer. `refused`: load points (or "native") that this endpoint has refused
     for this model. `unnamed`: load points whose tools this request's `tool_choice` could not name. `taken`: load points
     that were asked for and whose search has the name of a tool of the caller. `renders`: the load points that the
-    dialect can write (None: all). `context_tokens`: the rest of the request. `resident_tokens` and
-    `resident_count` are without the loader.
+    dialect can write (None: all). `doubted`: load points behind which the cache was not read here. `context_tokens`:
+    the rest of the request. `resident_tokens` and `resident_count` are without the loader.
 
     Order: the policy's own strategy; the record; a transcript that shows a load, or the caller's marks, keep deferral;
     a list longer than the provider takes is deferred; the threshold.
@@ -100,6 +102,7 @@ def choose(  # noqa: PLR0913 - every fact that the decision rests on, by name
     case = _Case(
         policy, capability, cache_rule, deferrable_tokens, resident_tokens, deferrable_count,
         deferrable_count + resident_count, context_tokens, evidence, marked, refused, unnamed, taken, renders,
+        doubted,
     )  # fmt: skip
     if not deferrable_count and pinned not in DEFERRING and not evidence:
         return case.choice("eager", None, "no tool may be deferred")
@@ -188,6 +191,8 @@ def _no_native(case: _Case) -> str:
     """Why there is no native form to take."""
     if case.refused and case.capability.points:
         return f"this endpoint has refused {', '.join(sorted(case.refused))}"
+    if case.doubted and case.capability.points:
+        return f"the cache is not read here behind loads by {', '.join(sorted(case.doubted))}"
     if case.unnamed and case.capability.points:
         return f"the request's tool_choice cannot name tools that {', '.join(sorted(case.unnamed))} loads"
     if case.capability.native:
@@ -211,7 +216,7 @@ def _point(
     usable = [
         point
         for point in known
-        if point.name not in {*case.refused, *case.unnamed, *case.taken}
+        if point.name not in {*case.refused, *case.unnamed, *case.taken, *case.doubted}
         and (case.renders is None or point.name in case.renders)
         and not (point.declare == "all" and case.count > (case.capability.limits.deferred or case.count))
     ]
