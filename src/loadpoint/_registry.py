@@ -219,7 +219,7 @@ def _longest(markers: Sequence[Json]) -> Json | None:
 def _kept(names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    return [f"tools stay resident because the endpoint takes no such names in a load: {', '.join(names[:5])}"]
+    return [f"tools stay resident because no load can name them here: {', '.join(names[:5])}"]
 
 
 def is_flagged(wire: Json) -> bool:
