@@ -165,6 +165,8 @@ class Rounds:
         if not self._over and self.framing.ended:  # an SDK stops reading at the last event, and not at the last byte
             with contextlib.suppress(Exception):
                 self.ended()
+                if self.call.question is not None:  # nobody is there any more to wait for an answer
+                    self.decided(unheard(self.call))
         if not self.done:
             self.call.failed()
         visible = self.visible() if self.visible is not None else None

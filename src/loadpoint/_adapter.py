@@ -181,7 +181,11 @@ def session_factory(
     ledger: Ledger | None = None,
     on_report: Callable[[CallReport], None] | None = None,
 ) -> SessionFactory:
-    """What `wrap` gives to an adapter: makes a session from dialects, under LOADPOINT as it is now."""
+    """What `wrap` gives to an adapter: makes a session from dialects, under LOADPOINT as it is now.
+
+    The first session of a process that has a policy from `Policy.load` tells the start notice; a copy of a client has
+    the session of its original.
+    """
     chosen = a_policy("policy", policy) if policy is not None else Policy()
     switch = _switch()
     if switch == "eager":
@@ -191,6 +195,10 @@ def session_factory(
         from ._session import Session
 
         made = Session(dialects, chosen, ledger=ledger, toolbox=toolbox, on_report=on_report)
+        if switch is None:  # else nothing is deferred, whatever the files say
+            from ._config import notice
+
+            notice(chosen)
         return _Off(made) if switch == "off" else made
 
     return session

@@ -15,7 +15,7 @@ from ._loaded import Evidence
 from ._passing import Passing
 from ._plan import Plan, Request
 from ._refusal import Refusal
-from ._registry import Registry, build, undeferred
+from ._registry import Registry, build, entry_name, undeferred
 from ._replay import Replayer, Transcript, group_level, record_keys
 from ._reporting import call_report, passing_report
 from ._strategy import Choice as Chosen
@@ -82,8 +82,8 @@ class Beginning(Deciding):
         frozen = chosen.strategy == FROZEN
         if self.policy.max_rounds == 1 and self.policy.discovery != "caller" and not hosted:
             return self._as_it_came("max_rounds=1 leaves no round to search in", registry)
-        if held is not None and (chosen.strategy == "resend" or (frozen and self.dialect.server_keeps_tools)):
-            lacks = "a bridge needs the others with each request" if frozen else "the model takes no native form"
+        if held is not None and chosen.strategy == "resend":
+            lacks = "the model takes no native form"
             return self._as_it_came(f"the server holds this conversation's tools, and {lacks}", registry)
         if chosen.strategy == "eager":
             return self._eager(registry, transcript, chosen)
@@ -118,12 +118,11 @@ class Beginning(Deciding):
         `registry` is that of the tools that it brings too, None where the server keeps them.
         """
         record = self.record
-        kinds = ("native",) if registry is None else ("native", FROZEN)
-        if record is None or record.reply_id is None or record.state.strategy not in kinds:
+        if record is None or record.reply_id is None or record.state.strategy not in ("native", FROZEN):
             return self._as_it_came("the conversation that this request continues is not known")
         state = record.state
         if registry is None:
-            registry = build(self.dialect, self._kept(state), self.policy, skip=state.loader, names=self.names())
+            registry = build(self.dialect, self._kept(state), self.policy, names=self.names())
         elif not self._takes(registry, state):
             reason = "the server holds this conversation's tools, and the request cannot take the form they have there"
             return self._as_it_came(reason, registry)
@@ -145,12 +144,19 @@ class Beginning(Deciding):
         return self._driven(plan, replace(self.request, body=body))
 
     def _kept(self, state: State) -> list[Json]:
-        """The tools that the server keeps for a conversation, and those that the toolbox has beside them."""
-        kept = list(state.tools)
-        names = {self.dialect.tool_name(tool) for tool in kept}
+        """The caller's tools that the server keeps for a conversation, and those that stand beside them.
+
+        Those are what only a bridge reaches, which is in our record alone, and what the toolbox has.
+        """
         box = self.session.toolbox
-        more = box.wires(self.dialect) if box is not None else ()
-        return [*kept, *(wire for wire in more if self.dialect.tool_name(wire) not in names)]
+        behind = state.definitions if state.strategy == FROZEN else ()
+        kept: list[Json] = []
+        names = {state.loader, state.calls}
+        for wire in (*state.tools, *behind, *(box.wires(self.dialect) if box is not None else ())):
+            name = entry_name(self.dialect, wire)
+            kept += [] if name in names else [wire]
+            names.add(name)
+        return kept
 
     def _takes(self, registry: Registry, state: State) -> bool:
         """Whether this request can go on in the form in which the server holds what was loaded."""

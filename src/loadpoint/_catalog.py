@@ -14,7 +14,10 @@ from ._tool import Tool
 HEADING = "# On-demand tools"
 """The first line of every catalog."""
 
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+PLAIN_NAME = r"[A-Za-z0-9_.:-]{1,128}"
+"""A name that may stand in a prompt: it has no room for instructions."""
+
+_NAME = re.compile(PLAIN_NAME)
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.:-]+")
 _LINE_LENGTHS = (100, 60, 30)
 """Characters of a description in the forms that have descriptions."""

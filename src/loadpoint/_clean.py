@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from ._bridge import loaded_names
+from ._bridge import loaded_names, unwrapped
 from ._bridge._names import CALL_NAME, LOAD_NAME
 from ._dialect import CallView, Dialect
-from ._json import Json, as_object, dumps, parse_object
+from ._json import Json, as_object
 from ._loader import LOADER_NAME, parse_answer
 from .errors import PolicyError
 
@@ -58,9 +58,11 @@ def _reached(call: CallView, bridges: set[str]) -> CallView:
     """The call of the tool that a call through a bridge names; any other call is what it is."""
     if call.name not in bridges:
         return call
-    given = parse_object(call.arguments) if isinstance(call.arguments, str) else call.arguments
-    name, params = (given or {}).get("tool"), as_object((given or {}).get("params"))
-    return CallView(call.id, name, dumps(params)) if isinstance(name, str) and name and params is not None else call
+    found = unwrapped(call.arguments)
+    if found is None:
+        return call
+    space, dot, _ = found[0].partition(".")  # without the tools at hand, what a dot mostly means
+    return CallView(call.id, *found, space if dot else "")
 
 
 def _turns(dialect: Dialect, messages: Sequence[Json]) -> Iterator[list[Json]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from . import _prices
 from ._bridge import load_description
 from ._capability import Capability, LoadPoint, capability
+from ._catalog import PLAIN_NAME
 from ._compose import Composer
 from ._dialect import Dialect, View
 from ._json import Json, digest
@@ -86,7 +87,12 @@ class Deciding:
         return rule.minimum if caches and rule.read < 1 else 0
 
     def names(self) -> NameLimits:
-        """What can be the name of a tool that is loaded here."""
+        """What can be the name of a tool that is loaded here.
+
+        A tool behind a bridge stands in no list of the endpoint's: its name only has to be one that a prompt may show.
+        """
+        if self.policy.strategy == FROZEN:
+            return NameLimits(PLAIN_NAME)
         limits = self.able.limits
         refers = any(point.declare for point in self.able.points)
         return NameLimits(limits.name_pattern, limits.reference_length if refers else None)

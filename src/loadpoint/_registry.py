@@ -132,14 +132,11 @@ class Registry:
         return tuple(self.by_name[name].definition for name in names if name in self.by_name)
 
 
-def build(
-    dialect: Dialect, wires: Sequence[Any], policy: Policy, *, skip: str | None = None, names: NameLimits = ANY_NAME
-) -> Registry:
+def build(dialect: Dialect, wires: Sequence[Any], policy: Policy, *, names: NameLimits = ANY_NAME) -> Registry:
     """The registry of a request's tools. A tool that cannot be read makes a registry with a `fault`, never an error:
     such a request goes to the provider untouched, which says better what is wrong with it.
 
-    `skip` leaves out one name (the loader, where the tools are ones that we sent). `names` are the limits of names that
-    can be loaded: a tool beyond them stays resident, as it would be without us.
+    `names` are the limits of names that can be loaded: a tool beyond them stays resident, as it would be without us.
     """
     given = [wire for wire in map(as_object, wires) if wire is not None]
     marks = sum(dialect.marked(wire) for wire in given)
@@ -152,8 +149,6 @@ def build(
     fault = None if len(given) == len(wires) else "a tool is not a JSON object"
     for at, wire in enumerate(given):
         name = dialect.tool_name(wire)
-        if name is not None and name == skip:
-            continue
         tool = dialect.tool(wire)
         if name is None and _looks_like_function(wire):
             fault = fault or f"tools[{at}] has no usable name"
@@ -224,7 +219,7 @@ def _longest(markers: Sequence[Json]) -> Json | None:
 def _kept(names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    return [f"tools stay resident because the endpoint takes no such names in a load: {', '.join(names[:5])}"]
+    return [f"tools stay resident because no load can name them here: {', '.join(names[:5])}"]
 
 
 def is_flagged(wire: Json) -> bool:

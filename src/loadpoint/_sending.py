@@ -355,6 +355,14 @@ class Sending:
         special = self.dialect.tool(plan.composer.loader) is None
         return bool(plan.betas or placed or self.composed.declared or special or self.turn)
 
+    def _to_keep(self, loaded: list[str]) -> list[str]:
+        """The tools whose definitions go on record: with a bridge, all of a conversation whose requests bring none."""
+        plan = self.plan
+        if plan.bridge is None or not (plan.threaded and self.dialect.server_keeps_tools):
+            return loaded
+        listed = {*loaded, *self.listed}
+        return [*loaded, *(n for n, e in plan.registry.by_name.items() if e.tool is not None and n not in listed)]
+
     def state(self) -> State:
         """How the last request of this call was sent."""
         plan = self.plan
@@ -367,7 +375,7 @@ class Sending:
             catalog=plan.catalog,
             tools=tuple(without_keys(self.dialect, tool) for tool in self.composed.tools),
             declared=tuple(self.composed.declared),
-            definitions=definitions(plan.composer, plan.state, names),
+            definitions=definitions(plan.composer, plan.state, self._to_keep(names)),
             system=plan.transcript.system,
             loaded=tuple(names),
             tolerant=self.tolerant,

@@ -10,11 +10,15 @@ from ._json import Json, canonical, parse_object
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call: its id, the tool's name, and its arguments as they stand on the wire (JSON string or object)."""
+    """A tool call: its id, the tool's name, and its arguments as they stand on the wire (JSON string or object).
+
+    `space` is the part of the name, up to a dot, that the wire form has in a field of its own; "" where all is one.
+    """
 
     id: str
     name: str
     arguments: str | Json
+    space: str = ""
 
 
 @dataclass(frozen=True, slots=True)

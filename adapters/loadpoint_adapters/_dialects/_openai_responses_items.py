@@ -55,7 +55,8 @@ def call_view(item: Json) -> CallView | None:
         return None
     given = item.get("arguments") if item.get("type") == "function_call" else item.get("input")
     name = qualified(item.get("name"), item.get("namespace"))
-    return CallView(call_id, name, given if isinstance(given, str) else as_object(given) or "")
+    space = "" if name == item.get("name") else str(item.get("namespace"))
+    return CallView(call_id, name, given if isinstance(given, str) else as_object(given) or "", space)
 
 
 def calls(output: Iterable[Json]) -> tuple[CallView, ...]:
@@ -127,10 +128,10 @@ def _changed(item: Json, change: Callable[[CallView], CallView]) -> Json:
 
 def called(item: Json, call: CallView) -> Json:
     """The item of a function's call with the name and the arguments of another one."""
-    space, dot, own = call.name.partition(".")
     out = {key: value for key, value in item.items() if key != "namespace"}
-    out |= {"name": own if dot else call.name, "arguments": call.arguments}
-    return {**out, "namespace": space} if dot else out
+    own = call.name.removeprefix(f"{call.space}.") if call.space else call.name
+    out |= {"name": own, "arguments": call.arguments}
+    return {**out, "namespace": call.space} if call.space else out
 
 
 def without_calls(output: Iterable[Json], cut: Collection[int]) -> list[Json]:

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from loadpoint._agreeing import agreed, unheard
+
 from ._compat import OPTIONS, library, pool, transport_for
-from ._trip import Course, Pause, Read, Send, Trip
+from ._trip import Ask, Course, Pause, Read, Send, Trip
 
 if TYPE_CHECKING:
     from loadpoint._dialect import Dialect
@@ -61,6 +63,8 @@ def _run(inner: Any, course: Course) -> Any:
                 value.request = step.request
             elif isinstance(step, Read):
                 value = None if _was_read(step.response) else _bytes(step.response)
+            elif isinstance(step, Ask):
+                value = unheard(step.call)
             else:
                 time.sleep(step.seconds)
         except BaseException as raised:  # noqa: BLE001 - the course decides, and raises it again
@@ -82,6 +86,8 @@ async def _run_async(inner: Any, course: Course) -> Any:
                 value.request = step.request
             elif isinstance(step, Read):
                 value = None if _was_read(step.response) else await _bytes_async(step.response)
+            elif isinstance(step, Ask):
+                value = await agreed(step.call)
             else:
                 await _sleep(step)
         except BaseException as raised:  # noqa: BLE001 - the course decides, and raises it again

@@ -1,7 +1,7 @@
 """One request on its way through the transport, without IO: what is to be done next, until there is a response.
 
-The course of a call is a generator. It asks for a request to be sent, a response to be read, or a moment to be waited
-for; the two drivers in `_transport.py` do so and know nothing else.
+The course of a call is a generator. It asks for a request to be sent, a response to be read, a moment to be waited for,
+or the application to be asked; the two drivers in `_transport.py` do so and know nothing else.
 
 An SDK above retries by sending its request again, so an error of a round is handed over as it came and what was paid
 for is kept for the next attempt. Nobody retries inside an open stream: there the course does, and what stays an error
@@ -63,7 +63,14 @@ class Pause:
     seconds: float
 
 
-Course: TypeAlias = "Generator[Send | Read | Pause, Any, Any]"
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Wait for what the application says to the question of a call; gives whether it agrees."""
+
+    call: Driven
+
+
+Course: TypeAlias = "Generator[Send | Read | Pause | Ask, Any, Any]"
 Runner: TypeAlias = "Callable[[Course], Any]"
 """Runs a course to its end: gives the response, or for an asynchronous client an awaitable."""
 
@@ -114,7 +121,7 @@ class Trip:
                 rounds.next(response)
                 return spliced(rounds, lambda after: run(self._later(after)), asynchronous=asynchronous)
             response, content = yield from self._taken(response)
-            following, response = self._fed(response, content)
+            following, response = yield from self._fed(response, content)
             if following is None:
                 return response
             body = following
@@ -208,8 +215,8 @@ class Trip:
 
     # -- what comes back -----------------------------------------------------------------------------------------
 
-    def _fed(self, response: Any, content: bytes) -> tuple[Json | None, Any]:
-        """Give a reply to the call: the next body, or what the client gets."""
+    def _fed(self, response: Any, content: bytes) -> Course:
+        """Give a reply to the call: the next body, or None with what the client gets."""
         reply = reply_in(content)
         if reply is None:  # not for us to judge
             self.running.failed()
@@ -217,6 +224,8 @@ class Trip:
         ms = (time.perf_counter() - self._sent) * 1000
         try:
             following = self.running.feed(reply, request_id=request_id(response, _REQUEST_ID), ms=ms)
+            if self.running.question is not None:
+                following = self.running.decided((yield Ask(self.running)))
         except RoundLimitError as error:
             return None, self._refused(error)
         if following is not None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from loadpoint._agreeing import agreed
 from loadpoint._carrier import Carrier
 from loadpoint._json import Json, as_object, digest
 
@@ -125,10 +126,14 @@ class ProxyCall:
 
     async def finished(self, router: Any, reply: Any, data: Mapping[str, Any]) -> Any:
         """The reply that stands for all rounds, the first of which this one answers."""
-        body = await asyncio.to_thread(self.exchange.feed, reply)  # a ledger may wait for its server
+        body = await self._fed(reply)
         while body is not None:
-            body = await asyncio.to_thread(self.exchange.feed, await self.send(router, body, data))
+            body = await self._fed(await self.send(router, body, data))
         return self.exchange.merged()
+
+    async def _fed(self, reply: Any) -> Json | None:
+        body = await asyncio.to_thread(self.exchange.feed, reply)  # a ledger may wait for its server
+        return await self.exchange.decided_async(body)
 
     async def shown(self, router: Any, stream: Any, data: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """The items of a stream that shows all rounds, the first of which this one answers."""
@@ -144,6 +149,10 @@ class ProxyCall:
                 items, body = await asyncio.to_thread(rounds.ended)
                 for shown in items:
                     yield shown
+                if rounds.call.question is not None:
+                    items, body = rounds.decided(await agreed(rounds.call))
+                    for shown in items:
+                        yield shown
                 if body is None:
                     return
                 rounds.upstream = await self.send(router, body, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._call import Refused, Target, read_call, wrapped
+from ._call import Refused, Target, read_call, unwrapped, wrapped
 from ._load import LoadAnswer, LoadRequest, answer_load, loaded_names, parse_load
 from ._names import Bridge, bridge
 from ._repeat import Failure, failure_key, repeated
@@ -26,5 +26,6 @@ __all__ = [
     "parse_load",
     "read_call",
     "repeated",
+    "unwrapped",
     "wrapped",
 ]

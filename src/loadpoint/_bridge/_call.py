@@ -9,12 +9,12 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from .._json import Json, dumps
+from .._json import Json, as_object, dumps
 from .._tool import Tool
 from . import _refusals as told
 from ._envelope import Envelope, NoEnvelope, opened
 from ._names import Bridge
-from ._readings import Reading, Unclear, read_arguments
+from ._readings import PARAMS, TOOL_KEYS, Reading, Unclear, read_arguments
 from ._spans import members
 
 
@@ -104,6 +104,18 @@ def _unopened(
     if found.nameless:
         return told.nameless(bridge, [name for name in loaded if name in deferred and name not in resident])
     return told.no_json(bridge)
+
+
+def unwrapped(arguments: str | Json) -> tuple[str, str] | None:
+    """The name and the argument text in a bridge call that is written as asked for; None for any other."""
+    try:
+        parts = {part.key: part for part in members(arguments if isinstance(arguments, str) else dumps(arguments))}
+    except (TypeError, ValueError, RecursionError):
+        return None
+    name, params = parts.get(TOOL_KEYS[0]), parts.get(PARAMS)
+    if name is None or params is None or not isinstance(name.value, str) or as_object(params.value) is None:
+        return None
+    return (name.value, params.text) if name.value else None
 
 
 def wrapped(name: str, arguments: str) -> str:

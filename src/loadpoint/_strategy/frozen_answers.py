@@ -73,7 +73,10 @@ class FrozenAnswers(Answers):
     def as_seen(self, call: CallView) -> CallView:
         """The ordinary call that a bridge call stands for; any other call is what it is."""
         reading = self._reading(call) if call.name == self.bridge.call else None
-        return CallView(call.id, reading.name, reading.arguments) if isinstance(reading, Target) else call
+        if not isinstance(reading, Target):
+            return call
+        tool = self.registry.by_name[reading.name].tool
+        return CallView(call.id, reading.name, reading.arguments, (tool.server or "") if tool is not None else "")
 
     def note(self, call: CallView) -> None:
         """Note the repairs of a bridge call that is handed over."""

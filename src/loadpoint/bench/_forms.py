@@ -9,7 +9,7 @@ from .._adapter import dialects as spoken
 from .._capability import capability
 from .._policy import Policy
 
-STRATEGIES = ("eager", "native", "resend", "auto")
+STRATEGIES = ("eager", "native", "resend", "frozen", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ def _ways(dialect: str, place: Place, base: Policy, named: Sequence[str], *, who
     if not whole:
         return
     yield Way(place, base.replace(strategy="resend"))
+    yield Way(place, base.replace(strategy="frozen"))
     yield Way(place, base.replace(strategy="auto"))
     if dialect == "anthropic.messages":
         yield Way(place, base.replace(strategy="auto"), marked=False)

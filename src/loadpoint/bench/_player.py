@@ -138,8 +138,11 @@ def _paths(turn: Turn, name: str) -> list[str]:
 
 
 def _told(turn: Turn, name: str) -> bool:
-    """Whether the bridge's loader has answered with the schema of this tool."""
-    return any(call.name == BRIDGE_LOADER and dumps(name) in (call.result or "") for call in turn.history)
+    """Whether the bridge's loader has answered with the usage of this tool, under a heading or quoted."""
+    signs = f"\n## {name}\n", dumps(name)
+    return any(
+        call.name == BRIDGE_LOADER and any(sign in (call.result or "") for sign in signs) for call in turn.history
+    )
 
 
 def _made(turn: Turn) -> list[tuple[str, Any]]:

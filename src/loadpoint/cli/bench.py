@@ -39,7 +39,8 @@ _Sizes = Annotated[
     str, typer.Option("--sizes", metavar="N,N...", help="Numbers of registered tools. Default: all, once.")
 ]
 _Strategy = Annotated[
-    list[str] | None, typer.Option("--strategy", metavar="NAME", help="eager, native, resend, auto; repeatable.")
+    list[str] | None,
+    typer.Option("--strategy", metavar="NAME", help="eager, native, resend, frozen, auto; repeatable."),
 ]
 _Form = Annotated[
     list[str] | None,
