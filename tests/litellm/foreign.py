@@ -20,7 +20,7 @@ Json = dict[str, Any]
 def converse(move: Move) -> Json:
     """A move as a reply of Converse."""
     text: list[Json] = [{"text": move.text}] if move.text else []
-    calls = [{"toolUse": {"toolUseId": f"tooluse_{name}", "name": name, "input": given}} for name, given in move.calls]
+    calls = [{"toolUse": {"toolUseId": f"tooluse_{call[0]}", "name": call[0], "input": call[1]}} for call in move.calls]
     return {
         "output": {"message": {"role": "assistant", "content": [*text, *calls]}},
         "stopReason": "tool_use" if calls else "end_turn",
@@ -32,7 +32,7 @@ def converse(move: Move) -> Json:
 def gemini(move: Move) -> Json:
     """A move as a reply of generateContent."""
     text: list[Json] = [{"text": move.text}] if move.text else []
-    calls = [{"functionCall": {"name": name, "args": given}} for name, given in move.calls]
+    calls = [{"functionCall": {"name": call[0], "args": call[1]}} for call in move.calls]
     return {
         "candidates": [{"content": {"role": "model", "parts": [*text, *calls]}, "finishReason": "STOP", "index": 0}],
         "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
