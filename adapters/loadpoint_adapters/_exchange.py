@@ -12,6 +12,7 @@ from loadpoint._driven import EXTENSION
 from loadpoint._json import Json, digest, dumps
 from loadpoint._plan import Request
 
+from ._aside import aside, fed
 from ._response import WATCHED, Rounds, from_bytes, reply_in
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Exchange:
     def __init__(self, compat: Compat, client: Any, session: Beginner | None, options: Any, body: Json | None) -> None:
         self._compat = compat
         self._client = client
+        self._session = session
         headers = compat.headers(options)
         self.mode = next((value for name, value in headers.items() if name.lower() == RAW.lower()), None)
         self.options = self._without_ours(options, headers)
@@ -141,7 +143,7 @@ class Exchange:
 
     def rounds(self) -> Rounds:
         """The rounds of a stream; made before the first is sent."""
-        return Rounds(self.running, self._compat.framing, self._compat.request_id)
+        return Rounds(self.running, self._compat.framing, self._compat.request_id, session=self._session)
 
     def feed(self, response: Any) -> tuple[bool, Json | None]:
         """Give a reply to the call: whether it could read it, and the next body."""
@@ -152,6 +154,10 @@ class Exchange:
         ms = (time.perf_counter() - self._sent) * 1000
         return True, self.running.feed(reply, request_id=response.headers.get(self._compat.request_id), ms=ms)
 
+    async def feed_async(self, response: Any) -> tuple[bool, Json | None]:
+        """The same beside the event loop, where the ledger may wait."""
+        return await fed(self._session, self.feed, response, left=self.running.failed)
+
     def decided(self, body: Json | None) -> Json | None:
         """The next body, once a question of the call is answered; here nobody can wait for the answer."""
         call = self.running
@@ -160,7 +166,7 @@ class Exchange:
     async def decided_async(self, body: Json | None) -> Json | None:
         """The same for an asynchronous client, which waits for it."""
         call = self.running
-        return body if call.question is None else call.decided(await agreed(call))
+        return body if call.question is None else await aside(self._session, call.decided, await agreed(call))
 
     def merged(self, response: Any, *, read: bool) -> Any:
         """The response that the caller's SDK parses, made of the last round's."""

@@ -17,6 +17,7 @@ from loadpoint._agreeing import agreed, unheard
 from loadpoint._driven import EXTENSION
 from loadpoint._json import as_object
 
+from ._aside import aside, fed
 from ._framing import Framing
 
 if TYPE_CHECKING:
@@ -85,8 +86,11 @@ class Rounds:
     response: Any
     framing: Framing
 
-    def __init__(self, call: Driven, framing: Callable[[Any], Framing], *request_id: str) -> None:
+    def __init__(
+        self, call: Driven, framing: Callable[[Any], Framing], *request_id: str, session: object = None
+    ) -> None:
         self.call = call
+        self.session = session
         self.splice = call.splice()
         self.closed = False
         self.done = False
@@ -220,9 +224,9 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
             with contextlib.suppress(Exception):  # the caller gets the same bytes, and what they make the SDK raise
                 async for _ in rounds.watched() or _nothing():
                     pass
-            closing, body = rounds.ended()
+            closing, body = await fed(rounds.session, rounds.ended)
             if rounds.call.question is not None:
-                closing, body = rounds.decided(await agreed(rounds.call))
+                closing, body = await aside(rounds.session, rounds.decided, await agreed(rounds.call))
             yield closing
             if body is None:
                 return
@@ -282,7 +286,7 @@ class _AsyncBody:
 
     async def aclose(self) -> None:
         """Close the open upstream response; no further round is started."""
-        self._rounds.leave()
+        await fed(self._rounds.session, self._rounds.leave)
         await self._rounds.response.aclose()
         with contextlib.suppress(RuntimeError):  # another task is reading: it finds the closed response
             await self._chunks.aclose()

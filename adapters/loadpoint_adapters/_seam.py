@@ -18,6 +18,7 @@ from loadpoint._adapter import SessionFactory
 from loadpoint._driven import Beginner
 from loadpoint.errors import UnsupportedClientError
 
+from ._aside import aside
 from ._driving import alone, alone_async
 from ._exchange import Exchange
 from ._response import spliced
@@ -200,7 +201,8 @@ def _request(base: type[Any], compat: Compat) -> Any:
 def _async_request(base: type[Any], compat: Compat) -> Any:
     async def request(self: Any, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None) -> Any:
         upstream = alone_async(functools.partial(base.request, self, stream=stream, stream_cls=stream_cls))
-        exchange = Exchange(compat, self, self._loadpoint.session, *await compat.prepare_async(self, options))
+        session, given = self._loadpoint.session, await compat.prepare_async(self, options)
+        exchange = await aside(session, Exchange, compat, self, session, *given)
         call = exchange.call
         if call is None:
             return await upstream(cast_to, exchange.options)
@@ -222,10 +224,10 @@ def _async_request(base: type[Any], compat: Compat) -> Any:
             response = spliced(rounds, send, asynchronous=True)
         else:
             response = await send(call.body)
-            read, body = exchange.feed(response)
+            read, body = await exchange.feed_async(response)
             while (body := await exchange.decided_async(body)) is not None:
                 response = await send(body)
-                read, body = exchange.feed(response)
+                read, body = await exchange.feed_async(response)
             response = exchange.merged(response, read=read)
         if not stream and exchange.whole():
             await response.aread()

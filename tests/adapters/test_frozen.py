@@ -16,6 +16,7 @@ from tests.adapters.test_paths import CLIENTS, MODELS, request
 import loadpoint
 from loadpoint import Policy, emulator
 from loadpoint.emulator import Move
+from loadpoint_adapters.httpx import transport
 
 TOOL = "svc_tool_7"
 LOADS, CALLS = "load_tools", "call_tool"
@@ -171,3 +172,22 @@ def test_the_second_way_in_asks_as_well() -> None:
     api = anthropic.Anthropic(api_key="k", http_client=http, middleware=[inside]).messages
     reply = api.create(**{**request("anthropic"), "model": MODELS["anthropic"]})
     assert [block.type for block in reply.content] == ["text"]
+
+
+@pytest.mark.anyio
+@BOTH
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("sdk", ["openai", "anthropic"])
+async def test_by_the_transport_too(sdk: str, streamed: bool, asynchronous: bool) -> None:
+    server = loading()
+    http: Any = emulator.http_client(sdk, server, asynchronous=asynchronous)  # type: ignore[arg-type]
+    http = type(http)(transport=transport(FROZEN, inner=http._transport))
+    plain = CLIENTS[sdk, asynchronous](api_key="k", http_client=http)
+    api = plain.chat.completions if sdk == "openai" else plain.messages
+    reply = await paths.settle(api.create(**request(sdk), stream=streamed))
+    if streamed:
+        calls = await (paths.chunk_calls if sdk == "openai" else paths.event_calls)(reply)
+    else:
+        calls = (paths.chat_calls if sdk == "openai" else paths.message_calls)(reply)
+    assert calls == paths.WANTED
+    judged(server, reply)

@@ -19,6 +19,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "litellm.md"
 START, END = "<!-- routes: made by tests/litellm/table.py -->\n", "<!-- end of routes -->\n"
 CHAT, RESPONSES, MESSAGES = "openai.chat", "openai.responses", "anthropic.messages"
 CALLS = {CHAT: "completion", RESPONSES: "responses", MESSAGES: "anthropic.messages"}
+BREAKS = {"native": "none", "frozen": "none", "resend": "one per load", "eager": "none"}
 TOOLS, TOKENS = 300, 45_000
 MODELS = (
     # litellm's model, its provider and way, where that is
@@ -40,6 +41,13 @@ MODELS = (
 )  # fmt: skip
 
 
+def tried(provider: str, mode: str) -> str:
+    """How far the tests run a route; `test_litellm_sessions.py` and `test_litellm_routes.py` do it."""
+    if provider == "vertex_ai":
+        return "arrival"  # no session: its addresses and its sign-in are Google's own
+    return "session, stub" if provider == "gemini" or mode == "converse" else "session"
+
+
 def rows() -> list[str]:
     """One line per call and route."""
     version = _models.table("litellm_routes")["route"][0]["version"]
@@ -49,29 +57,37 @@ def rows() -> list[str]:
             carrier = _routes.carrier(provider, mode, model, dialect, version)
             spoken = carrier.speaks or dialect
             able = carrier.narrowed(capability(model, spoken, url))
-            chosen = choose(
-                policy=Policy(),
-                capability=able,
-                deferrable_tokens=TOKENS,
-                resident_tokens=0,
-                deferrable_count=TOOLS if able.limits.functions is None else able.limits.functions - 1,
-                cache_rule=_prices.cache_rule(model, spoken, url),
-                pinned=None,
-                evidence=False,
-                renders=LiteLLMChat.renders if dialect == CHAT else None,
+            chosen, frozen = (
+                choose(
+                    policy=policy,
+                    capability=able,
+                    deferrable_tokens=TOKENS,
+                    resident_tokens=0,
+                    deferrable_count=TOOLS if able.limits.functions is None else able.limits.functions - 1,
+                    cache_rule=_prices.cache_rule(model, spoken, url),
+                    pinned=None,
+                    evidence=False,
+                    renders=LiteLLMChat.renders if dialect == CHAT else None,
+                )
+                for policy in (Policy(), Policy(strategy="frozen"))
             )
             form = f" by `{chosen.load_point}`" if chosen.load_point else ""
-            breaks = {"native": "none", "resend": "one per load"}.get(chosen.strategy, "none")
             reason = chosen.reason.partition("; deferral would")[0]
             known = carrier.grade if chosen.strategy == "native" or able.reason == carrier.reason else able.grade
             known = known.upper() if known == "unverified" else known
-            out.append(f"| `{call}` | `{model}` | {chosen.strategy}{form} | {breaks} | {reason} | {known} |")
+            told = (
+                f"{chosen.strategy}{form}",
+                BREAKS[chosen.strategy],
+                f"{frozen.strategy}: {BREAKS[frozen.strategy]}",
+            )
+            out.append(f"| `{call}` | `{model}` | {' | '.join(told)} | {reason} | {known} | {tried(provider, mode)} |")
     return out
 
 
 def section() -> str:
     """The generated lines."""
-    head = "| call | model | with auto | prefix breaks | why | known |\n| --- | --- | --- | --- | --- | --- |\n"
+    names = ("call", "model", "with auto", "prefix breaks", "told frozen", "why auto does so", "known", "run")
+    head = f"| {' | '.join(names)} |\n|{' --- |' * len(names)}\n"
     return head + "".join(f"{row}\n" for row in rows())
 
 

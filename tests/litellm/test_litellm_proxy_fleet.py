@@ -6,28 +6,34 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.core.conversation import CHAT, MESSAGES, search, tools
-from tests.servers.redis_server import RedisServer, environment, free_port
+from tests.servers.redis_server import RedisServer, environment, free_port, until
 
 from loadpoint.emulator import Emulator, Move, Script, serve
 
 Json = dict[str, Any]
 MISSING = [
     name
-    for name in ("litellm", "fastapi", "uvicorn", "orjson", "apscheduler", "redis", "tenacity", "httpx")
+    for name in ("litellm", "fastapi", "fastapi_sso", "uvicorn", "uvloop", "orjson", "apscheduler", "backoff", "semver")
     if importlib.util.find_spec(name) is None
 ]
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=f"no litellm[proxy] here: {MISSING}")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING), reason=f"the extra loadpoint[proxy-tests] is missing: {MISSING}"),
+]
 
 CONFIG = """
 model_list:
@@ -95,9 +101,6 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     with serve(server) as running:
         (place / "config.yaml").write_text(CONFIG.format(url=running.url), encoding="utf-8")
         (place / "hooks.py").write_text(HOOKS, encoding="utf-8")
-        port = free_port()
-        command = [sys.executable, "-c", "from litellm_cli.main import proxy_server; proxy_server()"]
-        command += ["--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port), "--num_workers", "2"]
         settings = environment(
             LOADPOINT_REDIS_URL=redis.url,
             LOADPOINT_POLICY=json.dumps(POLICY),
@@ -105,27 +108,58 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
             LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS="True",
             REPORTS=str(place / "reports"),
         )
-        with (place / "log").open("wb") as log:
-            proxy = subprocess.Popen(  # noqa: S603
-                command, cwd=place, env=settings, stdout=log, stderr=log, start_new_session=True
-            )
         try:
-            _wait(proxy, port, place / "log")
-            yield Fleet(f"http://127.0.0.1:{port}", server, place / "reports", redis, moves)
+            with _proxy(place, settings) as port:
+                yield Fleet(f"http://127.0.0.1:{port}", server, place / "reports", redis, moves)
         finally:
-            if proxy.poll() is None:
-                os.killpg(proxy.pid, signal.SIGKILL)
-            proxy.wait()
             redis.stop()
 
 
-def _wait(proxy: subprocess.Popen[bytes], port: int, log: Path, seconds: float = 240) -> None:
-    """Until both workers have started."""
+@contextmanager
+def _proxy(place: Path, settings: dict[str, str]) -> Iterator[int]:
+    """The port of a Proxy that has started; nothing of it is left afterwards."""
+    for attempt in range(3):
+        port = free_port()
+        command = [sys.executable, "-c", "from litellm_cli.main import proxy_server; proxy_server()"]
+        command += ["--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port), "--num_workers", "2"]
+        with (place / f"log{attempt}").open("w+b") as log:
+            proxy = subprocess.Popen(  # noqa: S603
+                command,
+                cwd=place,
+                env=settings,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+            try:
+                if not _started(proxy, Path(log.name)):
+                    continue
+                yield port
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(proxy.pid, signal.SIGKILL)  # the workers too, also where their parent has ended
+                proxy.wait()
+        until(partial(_silent, port))  # else a worker is still there
+        return
+    pytest.fail("every port that was free was taken before the Proxy had it")
+
+
+def _silent(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _started(proxy: subprocess.Popen[bytes], log: Path, seconds: float = 240) -> bool:
+    """Wait until both workers have started: False if somebody else has taken the port meanwhile."""
     end = time.monotonic() + seconds
-    while log.read_text(encoding="utf-8", errors="replace").count("Application startup complete") < 2:
-        assert proxy.poll() is None, log.read_text(encoding="utf-8", errors="replace")[-3000:]
-        assert time.monotonic() < end, f"no answer on port {port}"
+    while (text := log.read_text(encoding="utf-8", errors="replace")).count("Application startup complete") < 2:
+        if "address already in use" in text.lower():
+            return False
+        assert proxy.poll() is None, text[-3000:]
+        assert time.monotonic() < end, text[-3000:]
         time.sleep(0.2)
+    return True
 
 
 def _calls(reply: Any, *, stream: bool) -> list[Json]:

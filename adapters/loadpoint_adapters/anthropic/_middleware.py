@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anthropic
 
+from .._aside import aside
 from .._driving import alone, alone_async
 from .._exchange import Exchange
 from .._response import Rounds, spliced
@@ -172,7 +173,8 @@ class _Middleware(anthropic.Middleware):
 
     async def handle_async(self, request: anthropic.APIRequest, call_next: Callable[..., Any]) -> Any:
         """Drive the rounds of an asynchronous client's call."""
-        attempt, call_next = self._attempt(request, call_next), alone_async(call_next)
+        attempt = await aside(self._session, self._attempt, request, call_next)
+        call_next = alone_async(call_next)
         call = attempt.call
         if call is None:
             return await call_next(attempt.asked(attempt.options))
@@ -194,7 +196,7 @@ class _Middleware(anthropic.Middleware):
                 continue
             if rounds is not None:
                 return attempt.streamed_async(result, rounds, self)
-            read, body = attempt.feed(attempt.received(result))
+            read, body = await attempt.feed_async(attempt.received(result))
             body = await attempt.decided_async(body)
         response = attempt.merged(result.http_response, read=read)
         await response.aread()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadpoint._json import Json, as_object
+from loadpoint._json import Json, as_list, as_object
 from loadpoint._plan import Request
 
 from .._driving import driven_above
@@ -45,7 +45,7 @@ def asked(dialects: Sequence[Dialect], request: Any) -> Asked | str | None:
         return None
     root = _root(dialects, request.method, request.url.path)
     if root is None:
-        return None
+        return _elsewhere(request)
     content, reason = _content(request)
     if reason is not None:
         return reason
@@ -54,6 +54,20 @@ def asked(dialects: Sequence[Dialect], request: Any) -> Asked | str | None:
         if signed is not None:
             return f"the request is signed, another body would be refused: {signed}"
     return _parsed(request, root, content)
+
+
+def _elsewhere(request: Any) -> str | None:
+    """Why a request with tools to an address of no known dialect is sent as it came; None for any other request."""
+    content = _content(request)[0] if str(request.method).upper() == "POST" else None
+    if not content or b'"tools"' not in content:
+        return None
+    try:
+        body = as_object(json.loads(content))
+    except (ValueError, RecursionError):
+        return None
+    if not as_list((body or {}).get("tools")):
+        return None
+    return f"no dialect is known that has addresses like {request.url.path}, so every tool is sent"
 
 
 def _parsed(request: Any, root: str, content: bytes | None) -> Asked | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from loadpoint._agreeing import agreed, unheard
 
+from .._aside import aside, fed
 from ._compat import OPTIONS, library, pool, transport_for
 from ._trip import Ask, Course, Pause, Read, Send, Trip
 
@@ -40,22 +41,31 @@ class Driver:
         """The response of an asynchronous client's request."""
 
         async def run(course: Course) -> Any:
-            return await _run_async(inner, course)
+            return await _run_async(inner, course, self.session)
 
-        return await run(Trip(self.session, self._dialects, request).course(run, asynchronous=True))
+        trip = await aside(self.session, Trip, self.session, self._dialects, request)
+        return await run(trip.course(run, asynchronous=True))
 
 
-# The two drivers, side by side. Whatever differs between them beyond `await` is a mistake.
+def _next(course: Course, value: Any, error: BaseException | None) -> tuple[Any, bool]:
+    """The next step, or what the course comes to, and whether it is over."""
+    try:
+        return course.send(value) if error is None else course.throw(error), False
+    except StopIteration as end:
+        return end.value, True
+
+
+# The two drivers, side by side. Whatever differs between them beyond `await` is a mistake; beside the event loop runs
+# what a reply leads to, because a ledger may wait.
 
 
 def _run(inner: Any, course: Course) -> Any:
     value: Any = None
     error: BaseException | None = None
     while True:
-        try:
-            step = course.send(value) if error is None else course.throw(error)
-        except StopIteration as end:
-            return end.value
+        step, over = _next(course, value, error)
+        if over:
+            return step
         value, error = None, None
         try:
             if isinstance(step, Send):
@@ -71,14 +81,22 @@ def _run(inner: Any, course: Course) -> Any:
             error = raised
 
 
-async def _run_async(inner: Any, course: Course) -> Any:
+async def _run_async(inner: Any, course: Course, session: Beginner) -> Any:
+    step: Any = None
     value: Any = None
     error: BaseException | None = None
     while True:
         try:
-            step = course.send(value) if error is None else course.throw(error)
-        except StopIteration as end:
-            return end.value
+            if isinstance(step, Read):
+                step, over = await fed(session, _next, course, value, error)
+            else:
+                step, over = _next(course, value, error)
+        except BaseException as raised:
+            if not isinstance(raised, Exception):
+                course.throw(raised)  # cancelled: what was paid for is kept
+            raise
+        if over:
+            return step
         value, error = None, None
         try:
             if isinstance(step, Send):

@@ -80,6 +80,7 @@ class Trip:
 
     def __init__(self, session: Beginner, dialects: Sequence[Dialect], request: Any) -> None:
         self.request = request
+        self.session = session
         self.call: Driven | None = None
         self.failure: LoadpointError | None = None
         self._asked: Asked | None = None
@@ -111,7 +112,7 @@ class Trip:
             response = yield Send(self._made(self.call.body))
             response.extensions[EXTENSION] = self.call
             return response
-        rounds = Rounds(self.call, lambda _: Sse(b"[DONE]"), *_REQUEST_ID) if self.call.streaming else None
+        rounds = self._rounds(self.call) if self.call.streaming else None
         body = self.call.body
         while True:
             response = yield from self._round(body, None)
@@ -125,6 +126,9 @@ class Trip:
             if following is None:
                 return response
             body = following
+
+    def _rounds(self, call: Driven) -> Rounds:
+        return Rounds(call, lambda _: Sse(b"[DONE]"), *_REQUEST_ID, session=self.session)
 
     def _round(self, body: Json, patience: Patience | None) -> Course:
         """The response of one round: unread where it is a success, else the error that stays one."""

@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .._aside import aside
+from .._driving import alone, alone_async
 from ._exchange import Exchange
 from ._streams import Rounds, visible
 
@@ -26,8 +28,11 @@ Where: TypeAlias = "Callable[[Mapping[str, Any], str], Place | None]"
 
 def driven(function: Callable[..., Any], wire: Wire, session: Beginner, where: Where) -> Callable[..., Any]:
     """`function`, driven; with its own name and signature, and a coroutine function if it is one."""
-    made = _async_call if inspect.iscoroutinefunction(function) else _call
-    return functools.wraps(function)(made(function, _names(function), wire, session, where))
+    if inspect.iscoroutinefunction(function):
+        made = _async_call(alone_async(function), _names(function), wire, session, where)
+    else:
+        made = _call(alone(function), _names(function), wire, session, where)
+    return functools.wraps(function)(made)
 
 
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -88,7 +93,7 @@ def _call(function: Any, names: tuple[str, ...], wire: Wire, session: Beginner, 
 
 def _async_call(function: Any, names: tuple[str, ...], wire: Wire, session: Beginner, where: Where) -> Any:
     async def call(*args: Any, **given: Any) -> Any:
-        exchange = _exchange(names, args, given, wire, session, where)
+        exchange = await aside(session, _exchange, names, args, given, wire, session, where)
         if exchange is None:
             return await function(*args, **given)
         running = exchange.call
@@ -105,9 +110,9 @@ def _async_call(function: Any, names: tuple[str, ...], wire: Wire, session: Begi
         if running.streaming:
             rounds = Rounds(exchange)
             return visible(rounds, await send(running.body), send, asynchronous=True)
-        body = exchange.feed(await send(running.body))
+        body = await exchange.feed_async(await send(running.body))
         while (body := await exchange.decided_async(body)) is not None:
-            body = exchange.feed(await send(body))
+            body = await exchange.feed_async(await send(body))
         return exchange.merged()
 
     return call

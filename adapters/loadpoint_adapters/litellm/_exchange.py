@@ -13,6 +13,7 @@ from loadpoint._carrier import Carrier
 from loadpoint._json import Json
 from loadpoint._plan import Request
 
+from .._aside import aside, fed
 from . import _compat
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Exchange:
 
     def __init__(self, wire: Wire, session: Beginner, given: dict[str, Any], place: Place | None) -> None:
         self.wire = wire
+        self.session = session
         self.given, headers = _without_ours(given)
         self._asked: Json = {}
         self._sent = 0.0
@@ -126,6 +128,10 @@ class Exchange:
             return None
         return self.running.feed(reply, request_id=_compat.request_id(value), ms=self.elapsed)
 
+    async def feed_async(self, value: Any) -> Json | None:
+        """The same beside the event loop, where the ledger may wait."""
+        return await fed(self.session, self.feed, value, left=self.running.failed)
+
     def decided(self, body: Json | None) -> Json | None:
         """The next body, once a question of the call is answered; here nobody can wait for the answer."""
         call = self.running
@@ -134,7 +140,7 @@ class Exchange:
     async def decided_async(self, body: Json | None) -> Json | None:
         """The same for a coroutine function, which waits for it."""
         call = self.running
-        return body if call.question is None else call.decided(await agreed(call))
+        return body if call.question is None else await aside(self.session, call.decided, await agreed(call))
 
     @property
     def elapsed(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Mapping
@@ -13,6 +12,7 @@ from loadpoint._agreeing import agreed
 from loadpoint._carrier import Carrier
 from loadpoint._json import Json, as_object, digest
 
+from .._aside import aside, fed
 from ._exchange import OURS, Exchange
 from ._streams import Rounds, aclose
 
@@ -36,12 +36,11 @@ class ProxyExchange(Exchange):
 
     def __init__(self, wire: Wire, session: Beginner, given: dict[str, Any], place: Place, tenant: str) -> None:
         self.tenant = tenant
-        self._session = session
         super().__init__(wire, session, given, place)
 
     def avoid(self) -> None:
         """Remember what the endpoint has just refused; else that is done once a call has gone through without it."""
-        remember = getattr(self._session, "accepted", None)
+        remember = getattr(self.session, "accepted", None)
         if remember is not None:
             remember(getattr(self.running, "request", None), getattr(self.running, "_refusals", ()))
 
@@ -126,14 +125,10 @@ class ProxyCall:
 
     async def finished(self, router: Any, reply: Any, data: Mapping[str, Any]) -> Any:
         """The reply that stands for all rounds, the first of which this one answers."""
-        body = await self._fed(reply)
-        while body is not None:
-            body = await self._fed(await self.send(router, body, data))
+        body = await self.exchange.feed_async(reply)
+        while (body := await self.exchange.decided_async(body)) is not None:
+            body = await self.exchange.feed_async(await self.send(router, body, data))
         return self.exchange.merged()
-
-    async def _fed(self, reply: Any) -> Json | None:
-        body = await asyncio.to_thread(self.exchange.feed, reply)  # a ledger may wait for its server
-        return await self.exchange.decided_async(body)
 
     async def shown(self, router: Any, stream: Any, data: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """The items of a stream that shows all rounds, the first of which this one answers."""
@@ -146,11 +141,11 @@ class ProxyCall:
                 async for item in rounds.upstream:
                     for shown in rounds.shown(item):
                         yield shown
-                items, body = await asyncio.to_thread(rounds.ended)
+                items, body = await fed(rounds.exchange.session, rounds.ended)
                 for shown in items:
                     yield shown
                 if rounds.call.question is not None:
-                    items, body = rounds.decided(await agreed(rounds.call))
+                    items, body = await aside(rounds.exchange.session, rounds.decided, await agreed(rounds.call))
                     for shown in items:
                         yield shown
                 if body is None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from loadpoint._adapter import reports
 from loadpoint._agreeing import agreed, unheard
 from loadpoint._driven import EXTENSION
 
+from .._aside import aside, fed
+from .._driving import driving
 from . import _compat
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def _read(rounds: Rounds, send: Callable[[Json], Any]) -> Generator[Any, None, N
     try:
         yield from rounds.opening()
         while True:
-            for item in rounds.upstream:
+            for item in _Quiet(rounds.upstream):
                 if rounds.closed:
                     return
                 yield from rounds.shown(item)
@@ -123,16 +125,16 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
         for item in rounds.opening():
             yield item
         while True:
-            async for item in rounds.upstream:
+            async for item in _Quiet(rounds.upstream):
                 if rounds.closed:
                     return
                 for shown in rounds.shown(item):
                     yield shown
-            items, body = rounds.ended()
+            items, body = await fed(rounds.exchange.session, rounds.ended)
             for shown in items:
                 yield shown
             if rounds.call.question is not None:
-                items, body = rounds.decided(await agreed(rounds.call))
+                items, body = await aside(rounds.exchange.session, rounds.decided, await agreed(rounds.call))
                 for shown in items:
                     yield shown
             if body is None or rounds.closed:
@@ -141,6 +143,30 @@ async def _read_async(rounds: Rounds, send: Callable[[Json], Awaitable[Any]]) ->
     finally:
         rounds.leave()
         await aclose(rounds.upstream)
+
+
+class _Quiet:
+    """The items of an upstream stream, with nobody of ours below: some send their request when they are first read."""
+
+    def __init__(self, upstream: Any) -> None:
+        self.upstream = upstream
+        self.items: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        self.items = iter(self.upstream)
+        return self
+
+    def __next__(self) -> Any:
+        with driving():
+            return next(self.items)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        self.items = aiter(self.upstream)
+        return self
+
+    async def __anext__(self) -> Any:
+        with driving():
+            return await anext(self.items)
 
 
 def close(upstream: Any) -> None:

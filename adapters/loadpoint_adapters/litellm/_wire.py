@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from loadpoint._json import Json, as_object, dumps, objects, parse_object
 from loadpoint._sse import Reader, frame
@@ -64,7 +64,7 @@ class _Plain:
         for name, value in given.items():
             if name in _OUTSIDE or name.startswith(_PREFIXES) or value is None:
                 continue
-            made = plain({name: value}, ())
+            made = plain({name: _dumped(value) if name == "tools" else value}, ())
             if made is not None:
                 out.update(made)
             elif name in (self.conversation, "tools", "tool_choice"):
@@ -171,6 +171,18 @@ class Messages(_Plain):
         """The bytes."""
         for raw in frames:
             yield raw, raw
+
+
+def _dumped(tools: Any) -> Any:
+    """The tools, with models among them written as litellm does it, with their defaults: a `type` often is one."""
+    if not isinstance(tools, (list, tuple)):
+        return tools
+    return [
+        tool.model_dump(mode="json", exclude_none=True)
+        if hasattr(tool, "model_dump") and not isinstance(tool, type)
+        else tool
+        for tool in cast("list[Any]", tools)
+    ]
 
 
 def _payloads(frames: Iterable[bytes]) -> Iterator[tuple[bytes, Json | None]]:
