@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .._tool import Tool
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 _RANK_OFFSET = 60
 """The constant of reciprocal rank fusion: how little the difference between the first ranks counts."""
+
+
+_TIMEOUT = 2.0
+"""Seconds that a foreign ranker has: a model waits for the search, and the local results are there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,14 @@ class Match:
 
 @runtime_checkable
 class Ranker(Protocol):
-    """An embedding model, a reranker or anything else that orders tools by fitness for a query."""
+    """An embedding model, a reranker or anything else that orders tools by fitness for a query.
 
-    def rank(self, query: str, tools: Sequence[Tool], limit: int) -> Sequence[Match]:
+    `rank` may be a coroutine function. An attribute `timeout` (seconds) replaces the default of two.
+    """
+
+    def rank(
+        self, query: str, tools: Sequence[Tool], limit: int
+    ) -> Sequence[Match] | Coroutine[Any, Any, Sequence[Match]]:
         """At most `limit` matches among `tools`, best first; empty if nothing fits."""
         ...
 
@@ -37,7 +46,8 @@ class Ranker(Protocol):
 class FusedRanker:
     """A foreign ranker and the local index as one search: exact names first, the rest by reciprocal rank.
 
-    A ranker that raises is reported as a warning and left out of that search; names it invents are dropped.
+    A ranker that raises or takes too long is reported as a warning and left out of that search, where the local results
+    stand alone; names it invents are dropped.
     """
 
     __slots__ = ("_index", "_ranker")
@@ -65,10 +75,54 @@ class FusedRanker:
         return [Match(name, scores[name], "; ".join(dict.fromkeys(reasons[name]))) for name in ranked[:limit]]
 
     def _foreign(self, query: str, limit: int) -> list[Match]:
+        seconds = getattr(self._ranker, "timeout", _TIMEOUT)
         try:
-            found = list(self._ranker.rank(query, self._index.tools, limit))
+            found = _within(seconds, lambda: self._ranker.rank(query, self._index.tools, limit))
         except Exception as problem:  # noqa: BLE001 - a plug-in must not cost the user the whole call
             warnings.warn(f"ranker {type(self._ranker).__name__} failed: {problem!r}", RuntimeWarning, stacklevel=3)
             return []
         known = {match.name: match for match in reversed(found) if self._index.position(match.name) >= 0}
         return [match for match in found if known.get(match.name) is match]
+
+
+def _within(seconds: float, ask: Callable[[], Sequence[Match] | Coroutine[Any, Any, Sequence[Match]]]) -> list[Match]:
+    """What `ask` gives, if it does within `seconds`; raises its error, or `TimeoutError`.
+
+    It runs in a thread of its own: the caller may be within an event loop, and what blocks cannot be stopped otherwise.
+    """
+    import threading
+
+    box: list[list[Match] | Exception] = []
+
+    def run() -> None:
+        try:
+            found = ask()
+            if not isinstance(found, Sequence):
+                import asyncio
+
+                found = asyncio.run(found)
+            box.append(list(found))
+        except Exception as problem:  # noqa: BLE001 - handed over to the caller's thread
+            box.append(problem)
+
+    worker = threading.Thread(target=run, name="loadpoint-ranker", daemon=True)
+    worker.start()
+    worker.join(seconds)
+    if not box:
+        raise TimeoutError(f"no answer within {seconds} seconds")
+    if isinstance(box[0], Exception):
+        raise box[0]
+    return box[0]
+
+
+def named_ranker(name: str) -> Ranker:
+    """A new ranker of the entry point group `loadpoint.rankers`. Raises `LookupError`, which names the installed."""
+    from importlib.metadata import entry_points
+
+    group = entry_points(group="loadpoint.rankers")
+    for point in group:
+        if point.name == name:
+            ranker: Ranker = point.load()()
+            return ranker
+    known = ", ".join(sorted(point.name for point in group)) or "none"
+    raise LookupError(f"no ranker {name!r} is installed; installed: {known}")
