@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 from .._tool import Tool
 from ._fields import own_name
+from ._fitness import OwnNames, fitness, standing
 from ._match import Match
 from ._names import behind_paths, ends, infer_servers, looks_like_name, whole_name, written_names
 from ._postings import Postings
@@ -24,11 +26,18 @@ _MEANT, _FEW_TOOLS = 24, 1_000
 _MEANING = 0.8
 """What the same meaning counts, where the best score by words counts 1."""
 
+_NAMED = 0.15
+"""What it counts that all of a tool's own name was asked for, on the same scale."""
+
+_UNNAMED = 0.5
+"""The same share for a name that names no thing, such as `list`: neither asked for nor missed."""
+
 _TAIL = 0.3
 """What scores less than this share of the best is no answer but noise: it would be loaded and paid for."""
 
-_ENOUGH = 1.8
-"""The fitness that the best tool must have: below it nothing fits and nothing is returned."""
+_ENOUGH, _ENOUGH_MORE, _SMALL = 1.9, 0.2, 100
+"""The fitness that the best tool must have, and how much more for every e-fold above so many tools, since among many
+tools some fit a little by chance: below it nothing fits and nothing is returned."""
 
 _ALIKE = 6
 """Tools of several servers that one bare name may mean; more are no name but a word."""
@@ -43,7 +52,7 @@ class ToolIndex:
     order. Of several tools with one name the first counts. `tools` are the tools that are searched.
     """
 
-    __slots__ = ("_names", "_positions", "_postings", "_servers", "_table", "tools")
+    __slots__ = ("_names", "_own_names", "_positions", "_postings", "_servers", "_table", "tools")
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         first: dict[str, Tool] = {}
@@ -57,6 +66,7 @@ class ToolIndex:
         self._table = related()
         self._servers = infer_servers(self.tools)
         self._postings = Postings(self.tools, self._servers, self._table)
+        self._own_names = OwnNames(self.tools, self._servers, self._postings.memo)
 
     def position(self, name: str) -> int:
         """The place of a tool in the registry's order, from 0; -1 for a name that is not in it."""
@@ -119,13 +129,25 @@ class ToolIndex:
             best = [*best, *(place for place in meanings.nearest(meant, _MEANT) if place not in scores.by_place)]
         top = max(scores.by_place.values(), default=0.0) or 1.0
         close = {place: meanings.closeness(meant, place) if meant else 0.0 for place in best}
-        ranked = {place: scores.by_place.get(place, 0.0) / top + _MEANING * close[place] for place in best}
+        stands, names = standing(asked), self._own_names
+        named = {place: names.asked_for(place, stands) for place in best}
+        ranked = {
+            place: scores.by_place.get(place, 0.0) / top + _MEANING * close[place] + _NAMED * (_UNNAMED if named[place] is None else named[place])
+            for place in best
+        }
         order = highest(ranked, max(limit, _RANKED))
-        if not order or scores.fitness(order[0], close[order[0]]) < _ENOUGH:
+        if not order or self._fit(scores, order[0], close, named[order[0]]) < self._enough():
             return []
         least = ranked[order[0]] * _TAIL
         order = self._varied([at for at in order if ranked[at] >= least])[:limit]
         return [Match(self.tools[at].name, ranked[at], scores.why(at)) for at in order]
+
+    def _enough(self) -> float:
+        return _ENOUGH + _ENOUGH_MORE * round(log(max(len(self.tools), _SMALL) / _SMALL), 6)
+
+    @staticmethod
+    def _fit(scores: Scores, place: int, close: dict[int, float], named: float | None) -> float:
+        return fitness(scores.shares(place), close[place], list(close.values()), named or 0.0)
 
     def _varied(self, order: Sequence[int]) -> list[int]:
         """The same order, but of tools that are copies of one another (one own name, one description) the first only;

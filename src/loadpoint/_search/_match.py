@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _RANK_OFFSET = 60
 """The constant of reciprocal rank fusion: how little the difference between the first ranks counts."""
 
+_RANKED, _ADDED = 10, 50
+"""Tools that both sides are asked for: places tell little further down, scores more."""
+
+_ABSENT = 0.3
+"""The share of the best local score for what the local search does not find, where scores are added."""
 
 _TIMEOUT = 2.0
 """Seconds that a foreign ranker has: a model waits for the search, and the local results are there already."""
@@ -47,7 +52,9 @@ class FusedRanker:
     """A foreign ranker and the local index as one search: exact names first, the rest by reciprocal rank.
 
     A ranker that raises or takes too long is reported as a warning and left out of that search, where the local results
-    stand alone; names it invents are dropped.
+    stand alone; names it invents are dropped. A ranker whose scores are cosines says so by an attribute `weight`, what
+    1.0 counts against the best local score: then scores are added, and where it finds nothing, nothing fits. Its
+    attribute `alone` is the score that its best tool needs where the local search is silent.
     """
 
     __slots__ = ("_index", "_ranker")
@@ -58,31 +65,56 @@ class FusedRanker:
 
     def search(self, query: str, limit: int = 4) -> list[Match]:
         """At most `limit` matches, best first; empty if neither side finds anything."""
-        local = self._index.search(query, limit=max(limit, 10))
+        weight: object = getattr(self._ranker, "weight", None)
+        width = max(limit, _ADDED if isinstance(weight, float) else _RANKED)
+        local = self._index.search(query, limit=width)
         exact = [match for match in local if match.why.startswith("exact")]
-        foreign = [] if exact and len(exact) == len(local) else self._foreign(query, max(limit, 10))
-        if not foreign:
+        foreign = None if exact and len(exact) == len(local) else self._foreign(query, width)
+        if foreign is None or not (foreign or isinstance(weight, float)):
             return local[:limit]
-        scores: dict[str, float] = {}
+        if isinstance(weight, float):
+            if not local and foreign and foreign[0].score < getattr(self._ranker, "alone", 0.0):
+                return []
+            scores = _added(local[len(exact) :], foreign, weight)
+        else:
+            scores = _by_rank(local, foreign)
+        scores.update((match.name, match.score + 1_000.0) for match in exact)
         reasons: dict[str, list[str]] = {}
-        for ranking in (local, foreign):
-            for place, match in enumerate(ranking):
-                scores[match.name] = scores.get(match.name, 0.0) + 1.0 / (_RANK_OFFSET + place)
-                reasons.setdefault(match.name, []).append(match.why)
-        for match in exact:
-            scores[match.name] += 1.0
+        for match in (*local, *foreign):
+            reasons.setdefault(match.name, []).append(match.why)
         ranked = sorted(scores, key=lambda name: (-scores[name], self._index.position(name)))
         return [Match(name, scores[name], "; ".join(dict.fromkeys(reasons[name]))) for name in ranked[:limit]]
 
-    def _foreign(self, query: str, limit: int) -> list[Match]:
+    def _foreign(self, query: str, limit: int) -> list[Match] | None:
+        """What the ranker finds; None if it fails."""
         seconds = getattr(self._ranker, "timeout", _TIMEOUT)
         try:
             found = _within(seconds, lambda: self._ranker.rank(query, self._index.tools, limit))
         except Exception as problem:  # noqa: BLE001 - a plug-in must not cost the user the whole call
             warnings.warn(f"ranker {type(self._ranker).__name__} failed: {problem!r}", RuntimeWarning, stacklevel=3)
-            return []
+            return None
         known = {match.name: match for match in reversed(found) if self._index.position(match.name) >= 0}
         return [match for match in found if known.get(match.name) is match]
+
+
+def _by_rank(*rankings: Sequence[Match]) -> dict[str, float]:
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for place, match in enumerate(ranking):
+            scores[match.name] = scores.get(match.name, 0.0) + 1.0 / (_RANK_OFFSET + place)
+    return scores
+
+
+def _added(local: Sequence[Match], foreign: Sequence[Match], weight: float) -> dict[str, float]:
+    """Local scores and `weight` times the foreign ones. Who is absent on one side gets there what is surely too much:
+    locally a share of the best, else the last of the foreign scores. Nothing foreign: nothing fits.
+    """
+    if not foreign:
+        return {}
+    found = {match.name: match.score for match in local}
+    other = {match.name: match.score for match in foreign}
+    absent, last = _ABSENT * max(found.values(), default=0.0), min(other.values())
+    return {name: found.get(name, absent) + weight * other.get(name, last) for name in (found | other)}
 
 
 def _within(seconds: float, ask: Callable[[], Sequence[Match] | Coroutine[Any, Any, Sequence[Match]]]) -> list[Match]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from math import log, sqrt
 
 from ._postings import Postings, tempered
 from ._query import Wanted, actions
@@ -21,13 +20,6 @@ _CANDIDATES, _LATE = 64, 8
 """Tools that common words rank, and how many such words."""
 
 
-_ALL = 5.0
-"""The fitness of a tool that holds every thing that was asked for."""
-
-_HELD, _THINGS, _LONG = 1.67, 1.30, 0.42
-"""What the parts of a tool's fitness count, where closeness in meaning counts 1."""
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One thing wanted: what it is worth (how rare it is), and its terms, each with what a full hit gives."""
@@ -35,6 +27,8 @@ class Asked:
     wanted: Wanted
     worth: float
     terms: tuple[tuple[str, float], ...]
+    strange: bool
+    """Whether neither these tools nor the table of English know the word: most often the name of some product."""
 
 
 def weighed(wanted: Sequence[Wanted], postings: Postings, table: Related) -> list[Asked]:
@@ -47,8 +41,28 @@ def weighed(wanted: Sequence[Wanted], postings: Postings, table: Related) -> lis
         terms = [
             (term, share * (worth if share >= 1.0 else min(worth, rarity(holders(term))))) for term, share in want.terms
         ]
-        asked.append(Asked(want, worth, tuple(terms)))
+        known = bool(want.terms) and not want.guessed
+        asked.append(Asked(want, worth, tuple(terms), not (known or want.stem in table or _has_digit(want.stem))))
     return asked
+
+
+def _has_digit(word: str) -> bool:
+    return any(char.isdigit() for char in word)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How much of what was asked one tool holds, from 0 to 1. Numbers are left out: they are values to fill in."""
+
+    everything: float
+    things: float
+    """Of what is no action; of everything, if only actions were asked for."""
+    strange: float
+    """Of everything, what share is words that nothing here knows."""
+    asked: int
+    """How many things and actions were asked for."""
+    whole: bool
+    """Whether it holds every thing in the very words that were asked."""
 
 
 class Scores:
@@ -84,21 +98,19 @@ class Scores:
         """The places of the `limit` highest scores, best first; ties in the registry's order."""
         return highest(self.by_place, limit)
 
-    def fitness(self, place: int, closeness: float) -> float:
-        """How far a tool fits at all, from 0 to 5: what share of everything asked it holds, what share of the
-        things that are no actions, how close it is in meaning, and how much was asked, since a long story is never held
-        as a whole. Fitted on queries put to tool sets that can and that cannot serve them.
-        """
+    def shares(self, place: int) -> Shares:
+        """What share of the asked a tool holds."""
         gains = [given.get(place, 0.0) for given in self._given]
-        held = held_things = sum(gains) / (self.total or 1.0)
-        things = [at for at, want in enumerate(self._asked) if want.wanted.stem not in actions()]
-        if things and all(self._holds(at, place) for at in things):
-            return _ALL
-        worth = sum(self._asked[at].worth for at in things)
-        if worth:
-            held_things = sum(gains[at] for at in things) / worth
-        asked = round(log(len(gains) + 1), 6)
-        return _HELD * sqrt(held) + _THINGS * sqrt(held_things) + closeness + _LONG * asked
+        counted = [at for at, want in enumerate(self._asked) if not _has_digit(want.wanted.stem)]
+        things = [at for at in counted if self._asked[at].wanted.stem not in actions()]
+        held = self._share(gains, counted, 0.0)
+        whole = bool(things) and all(self._holds(at, place) for at in things)
+        strange = sum(want.worth for want in self._asked if want.strange) / (self.total or 1.0)
+        return Shares(held, self._share(gains, things, held), strange, len(counted), whole)
+
+    def _share(self, gains: Sequence[float], of: Sequence[int], otherwise: float) -> float:
+        worth = sum(self._asked[at].worth for at in of)
+        return sum(gains[at] for at in of) / worth if worth else otherwise
 
     def _holds(self, at: int, place: int) -> bool:
         """Whether a tool holds the very word that was asked (or its right spelling), not one that stands for it."""
