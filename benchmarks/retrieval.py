@@ -2,6 +2,7 @@
 
     LOADPOINT_DATA=... python benchmarks/retrieval.py [--half dev|held|all] [--json FILE]
 
+Peers are measured where they are installed (`pip install pydantic-ai-slim fastmcp bm25s`); what is missing is said.
 Every set is cut into two halves by a hash of the query's id (of the need, where one need has several wordings): the
 weights of the search were chosen on `dev` only. Exits 1 if an exact name is not found first.
 """
@@ -14,25 +15,25 @@ import json
 import math
 import os
 import random
-import re
 import statistics
 import sys
 import time
 import tracemalloc
-import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from search_rankers import RANKERS, tokens
+
 from loadpoint import Tool, ToolIndex
-from loadpoint._search import _index
 
 SETS = (
     "bfcl_python bfcl_multiturn metatool_single livemcpbench_step sealtools_single toolalpaca traject_simple "
     "restbench_spotify gtc_github gtc_mcp apibank_keywords apibank_utterance"
 ).split()
 STYLES = ("kw", "cap", "para")
+BANDS = ("under 20%", "20-50%", "over 50%")
 OUTSIDE = {
     "restbench_spotify": ("gtc_github", "gtc_mcp", "apibank_keywords", "livemcpbench_step"),
     "gtc_github": ("restbench_spotify", "apibank_keywords", "toolalpaca"),
@@ -44,10 +45,6 @@ OUTSIDE = {
 """Sets of narrow scope, and whose queries they cannot serve."""
 
 Query = dict[str, Any]
-Search = Callable[[str, int], list[str]]
-_WORD = re.compile(r"[a-z0-9]+")
-_FOLDED = re.compile(r"[^\W_]{2,}")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def half(name: str, query: Query) -> str:
@@ -93,143 +90,31 @@ def measures(found: Sequence[str], query: Query) -> dict[str, float]:
     }
 
 
-def _tokens(text: str) -> list[str]:
-    return _WORD.findall(_CAMEL.sub(" ", text.replace("_", " ")).lower())
-
-
-def _parameters(tool: Tool) -> str:
-    properties = tool.parameters.get("properties")
-    if not isinstance(properties, dict):
-        return ""
-    parts = [
-        f"{name} {part.get('description', '') if isinstance(part, dict) else ''}" for name, part in properties.items()
-    ]
-    return " ".join(parts)
-
-
-def _folded(text: str) -> list[str]:
-    return _FOLDED.findall(unicodedata.normalize("NFKC", text).casefold())
-
-
-def shared_words(tools: Sequence[Tool]) -> Search:
-    """How pydantic-ai 2.68 ranks: by the number of the query's words in name and description, ties in order."""
-    texts = [set(_WORD.findall(f"{tool.name} {tool.description}".lower())) for tool in tools]
-
-    def search(query: str, limit: int) -> list[str]:
-        words = set(_WORD.findall(query.lower()))
-        counts = [len(words & text) for text in texts]
-        best = sorted((at for at, count in enumerate(counts) if count), key=lambda at: (-counts[at], at))
-        return list(dict.fromkeys(tools[at].name for at in best))[:limit]
-
-    return search
-
-
-def bm25(
-    tools: Sequence[Tool], *, names: int = 1, parameters: bool = False, split: Callable[[str], list[str]] = _tokens
-) -> Search:
-    """Plain BM25 (k1 1.5, b 0.75): the name `names` times, the description, and the parameters if asked for."""
-    texts = [split(" ".join([*[t.name] * names, t.description, _parameters(t) if parameters else ""])) for t in tools]
-    mean = sum(map(len, texts)) / max(len(texts), 1)
-    postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for at, text in enumerate(texts):
-        for word, count in Counter(text).items():
-            postings[word].append((at, count * 2.5 / (count + 1.5 * (0.25 + 0.75 * len(text) / mean))))
-
-    def search(query: str, limit: int) -> list[str]:
-        scores: defaultdict[int, float] = defaultdict(float)
-        for word in split(query):
-            held = postings.get(word, [])
-            rarity = math.log(1 + (len(tools) - len(held) + 0.5) / (len(held) + 0.5))
-            for at, gain in held:
-                scores[at] += rarity * gain
-        best = sorted(scores, key=lambda at: (-scores[at], at))
-        return list(dict.fromkeys(tools[at].name for at in best))[:limit]
-
-    return search
-
-
-def matching_words(tools: Sequence[Tool]) -> Search:
-    """What a regular expression of the query's words finds, by the number of different words matched."""
-    texts = [f"{tool.name} {tool.description}".lower() for tool in tools]
-
-    def search(query: str, limit: int) -> list[str]:
-        words = {word for word in _tokens(query) if len(word) > 2}
-        counts = [sum(word in text for word in words) for text in texts]
-        best = sorted((at for at, count in enumerate(counts) if count), key=lambda at: (-counts[at], at))
-        return list(dict.fromkeys(tools[at].name for at in best))[:limit]
-
-    return search
-
-
-def bm25s_package(tools: Sequence[Tool]) -> Search | None:
-    """The package bm25s with its defaults; None if it is not installed."""
-    try:
-        import bm25s
-    except ImportError:
-        return None
-    index = bm25s.BM25()
-    texts = [_tokens(f"{tool.name} {tool.description} {_parameters(tool)}") for tool in tools]
-    index.index(texts, show_progress=False)
-
-    def search(query: str, limit: int) -> list[str]:
-        found, scores = index.retrieve([_tokens(query)], k=min(limit, len(tools)), show_progress=False)
-        return [tools[at].name for at, score in zip(found[0], scores[0], strict=True) if score > 0]
-
-    return search
-
-
-def ours(tools: Sequence[Tool], *, always: bool = False) -> Search:
-    """The local search as shipped, or one that answers even where nothing fits."""
-    index = ToolIndex(tools)
-
-    def search(query: str, limit: int) -> list[str]:
-        before = _index._ENOUGH  # noqa: SLF001 - the threshold is what is measured
-        _index._ENOUGH = -math.inf if always else before  # noqa: SLF001
-        try:
-            return [match.name for match in index.search(query, limit)]
-        finally:
-            _index._ENOUGH = before  # noqa: SLF001
-
-    return search
-
-
-RANKERS: dict[str, Callable[[Sequence[Tool]], Search | None]] = {
-    "loadpoint": ours,
-    "loadpoint, never silent": lambda tools: ours(tools, always=True),
-    "pydantic-ai's": shared_words,
-    "fastmcp's BM25": lambda tools: bm25(tools, parameters=True, split=_folded),
-    "BM25 name+description": bm25,
-    "BM25 +parameters": lambda tools: bm25(tools, parameters=True),
-    "BM25 name x3": lambda tools: bm25(tools, names=3),
-    "bm25s": bm25s_package,
-    "words matched": matching_words,
-}
-
-
-def quality(folder: Path, part: str) -> Iterator[tuple[str, str, int, dict[str, float]]]:
-    """Ranker, set (or set and wording), number of queries, mean measures."""
+def quality(folder: Path, part: str, chosen: Sequence[str]) -> Iterator[tuple[str, str, int, dict[str, float]]]:
+    """Ranker, set (or set and wording, or set and overlap), number of queries, mean measures."""
     for name in (*SETS, "mcp_real"):
         tools, queries = load(folder, name, part)
         groups = {name: queries}
         if name == "mcp_real":
             groups = {f"{name} {style}": [q for q in queries if q["style"] == style] for style in STYLES}
         groups.update(_by_overlap(name, tools, queries))
-        for label, make in RANKERS.items():
-            search = make(tools)
+        for label in chosen:
+            search = RANKERS[label](tools)
             if search is None:
                 continue
+            rows = {query["id"]: measures(search(query["query"], 10), query) for query in queries}
             for group, members in groups.items():
-                rows = [measures(search(query["query"], 10), query) for query in members]
-                if rows:
-                    yield label, group, len(rows), {key: statistics.fmean(row[key] for row in rows) for key in rows[0]}
+                if members:
+                    mine = [rows[query["id"]] for query in members]
+                    yield label, group, len(mine), {key: statistics.fmean(row[key] for row in mine) for key in mine[0]}
 
 
 def _by_overlap(name: str, tools: Sequence[Tool], queries: Sequence[Query]) -> dict[str, list[Query]]:
     """Queries by the share of their words that the needed tools have too: a name match is easy, a paraphrase is not."""
-    texts = {tool.name: set(_tokens(f"{tool.name} {tool.description}")) for tool in tools}
+    texts = {tool.name: set(tokens(f"{tool.name} {tool.description}")) for tool in tools}
     groups: dict[str, list[Query]] = {}
     for query in queries:
-        words = set(_tokens(query["query"]))
+        words = set(tokens(query["query"]))
         held: set[str] = set().union(*(texts.get(gold, set()) for gold in query["gold"]))
         share = len(words & held) / max(len(words), 1)
         band = "under 20%" if share < 0.2 else "20-50%" if share < 0.5 else "over 50%"
@@ -237,22 +122,73 @@ def _by_overlap(name: str, tools: Sequence[Tool], queries: Sequence[Query]) -> d
     return groups
 
 
-def false_returns(folder: Path, part: str) -> dict[str, float]:
-    """Ranker -> the share of out-of-scope queries that get an answer."""
-    answered: Counter[str] = Counter()
-    asked = 0
+def false_returns(folder: Path, part: str, chosen: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Ranker -> kind of need that no tool can serve -> the share of them that get an answer."""
+    counts: dict[str, Counter[str]] = {label: Counter() for label in chosen}
+    asked: Counter[str] = Counter()
+    for kind, tools, queries in _unserved(folder, part):
+        asked[kind] += len(queries)
+        for label in chosen:
+            search = RANKERS[label](tools)
+            if search is None:
+                counts.pop(label, None)
+            elif label in counts:
+                counts[label][kind] += sum(bool(search(query, 4)) for query in queries)
+    return {label: {kind: count[kind] / asked[kind] for kind in asked} for label, count in counts.items()}
+
+
+def _unserved(folder: Path, part: str) -> Iterator[tuple[str, list[Tool], list[str]]]:
+    """Tools, and queries that they cannot serve: of other sets; of the real needs on twelve other servers, chosen by
+    chance; of the set itself, with the tools that it needs taken away (others may do nearly the same: the hardest).
+    """
     for name, others in OUTSIDE.items():
         tools, _ = load(folder, name, "all")
-        queries: list[str] = []
         for other in others:
             foreign = load(folder, other, part)[1]
-            queries += [query["query"] for query in random.Random(4).sample(foreign, min(25, len(foreign)))]
-        asked += len(queries)
-        for label, make in RANKERS.items():
-            search = make(tools)
-            if search is not None:
-                answered[label] += sum(bool(search(query, 4)) for query in queries)
-    return {label: count / asked for label, count in answered.items()}
+            chosen = random.Random(4).sample(foreign, min(25, len(foreign)))
+            yield "other sets", tools, [query["query"] for query in chosen]
+    tools, queries = load(folder, "mcp_real", part)
+    names = sorted({tool.server or "" for tool in tools})
+    for query in queries:
+        good = {name for need in needs(query) for name in need}
+        able = {tool.server for tool in tools if tool.name in good}
+        for turn in range(3):
+            dice = random.Random(f"{query['id'].rsplit('-', 1)[0]}:{turn}")
+            twelve = set(dice.sample([name for name in names if name not in able], 12))
+            yield "other servers", [tool for tool in tools if tool.server in twelve], [query["query"]]
+    for name in SETS:
+        tools, queries = load(folder, name, part)
+        for query in random.Random(5).sample(queries, min(15, len(queries))):
+            good = {name for need in needs(query) for name in need}
+            yield "target taken away", [tool for tool in tools if tool.name not in good], [query["query"]]
+
+
+def cost(folder: Path, part: str, chosen: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Ranker -> milliseconds of CPU on the real tools: to index them (a model's vectors are not counted), per query."""
+    tools, queries = load(folder, "mcp_real", part)
+    found: dict[str, dict[str, float]] = {}
+    for label in chosen:
+        start = time.process_time()
+        search = RANKERS[label](tools)
+        built = time.process_time() - start
+        if search is not None:
+            times = _timed(search, queries)
+            found[label] = {"index_ms": built * 1e3, **_percentiles(times)}
+    return found
+
+
+def _timed(search: Callable[[str, int], object], queries: Sequence[Query]) -> list[float]:
+    times: list[float] = []
+    for query in queries:
+        start = time.process_time()
+        search(query["query"], 5)
+        times.append(time.process_time() - start)
+    return times
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {"p50_ms": ordered[len(ordered) // 2] * 1e3, "p95_ms": ordered[int(len(ordered) * 0.95)] * 1e3}
 
 
 def speed(folder: Path, sizes: Sequence[int]) -> Iterator[dict[str, float]]:
@@ -266,19 +202,13 @@ def speed(folder: Path, sizes: Sequence[int]) -> Iterator[dict[str, float]]:
         start = time.process_time()
         index = ToolIndex(tools)
         built = time.process_time() - start
-        times: list[float] = []
-        for query in asked * 2:
-            start = time.process_time()
-            index.search(query["query"], 5)
-            times.append(time.process_time() - start)
+        times = _timed(index.search, asked * 2)
         tracemalloc.start()
         held = ToolIndex(tools)
         memory = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         del held
-        times.sort()
-        p50, p95 = times[len(times) // 2] * 1e3, times[int(len(times) * 0.95)] * 1e3
-        yield {"tools": size, "index_ms": built * 1e3, "p50_ms": p50, "p95_ms": p95, "memory_mb": memory / 1e6}
+        yield {"tools": size, "index_ms": built * 1e3, **_percentiles(times), "memory_mb": memory / 1e6}
 
 
 def names_found(folder: Path) -> float:
@@ -292,41 +222,70 @@ def main() -> int:
     """Print the tables; 1 if an exact name is not found first, 2 without data."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=("dev", "held", "all"), default="all")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--json", type=Path, help="all figures, for machines")
+    parser.add_argument("--sizes", default="1000,10000,100000", help="numbers of tools for time and memory")
+    parser.add_argument("--rankers", default="", help="only rankers whose name has one of these words, by commas")
     options = parser.parse_args()
     data = os.environ.get("LOADPOINT_DATA")
     if not data:
         print("LOADPOINT_DATA names no data folder", file=sys.stderr)
         return 2
     folder = Path(data) / "retrieval"
-    rows = list(quality(folder, options.half))
-    for label in RANKERS:
-        mine = {group: values for ranker, group, _, values in rows if ranker == label}
-        if not mine:
-            continue
-        macro = {key: statistics.fmean(mine[name][key] for name in SETS) for key in mine[SETS[0]]}
-        print(f"{label:26} " + " ".join(f"{key} {value:.3f}" for key, value in macro.items()))
-        print(" " * 27 + " ".join(f"{group} {mine[group]['recall@4']:.3f}" for group in mine if "overlap" not in group))
-    for band in ("under 20%", "20-50%", "over 50%"):
-        print(f"overlap {band}: " + ", ".join(_banded(rows, label, band) for label in RANKERS))
-    outside = false_returns(folder, options.half)
-    print("false returns: " + ", ".join(f"{label} {share:.3f}" for label, share in outside.items()))
+    only = options.rankers.split(",")
+    chosen = [label for label in RANKERS if any(word in label for word in only)]
+    rows = list(quality(folder, options.half, chosen))
+    show_quality(rows, chosen)
+    outside = false_returns(folder, options.half, chosen)
+    for label, shares in outside.items():
+        print(f"false returns  {label:27}" + ", ".join(f"{kind} {share:.3f}" for kind, share in shares.items()))
+    spent = cost(folder, options.half, chosen)
+    for label, times in spent.items():
+        print(f"3,590 tools  {label:27}" + ", ".join(f"{key} {value:.2f}" for key, value in times.items()))
     exact = names_found(folder)
     print(f"exact names found first: {exact:.4f}")
-    timed = list(speed(folder, [int(size) for size in options.sizes.split(",")]))
+    timed = list(speed(folder, [int(size) for size in options.sizes.split(",") if size]))
     for row in timed:
         print(" ".join(f"{key} {value:.2f}" for key, value in row.items()))
     if options.json:
-        document = {"half": options.half, "rows": rows, "false_returns": outside, "exact": exact, "speed": timed}
+        missing = [label for label in chosen if label not in outside]
+        document = {
+            "schema": 2,
+            "half": options.half,
+            "not_installed": missing,
+            "rows": [{"ranker": r, "group": g, "queries": n, **values} for r, g, n, values in rows],
+            "false_returns": outside,
+            "cost": spent,
+            "exact": exact,
+            "speed": timed,
+        }
         options.json.write_text(json.dumps(document, indent=1), "utf-8")
     return 0 if exact == 1.0 else 1
+
+
+def show_quality(rows: Sequence[tuple[str, str, int, dict[str, float]]], chosen: Sequence[str]) -> None:
+    """Print means over the sets, each set, the wordings beside BM25 with the name three times, and by shared words."""
+    plain = {group: values["recall@4"] for ranker, group, _, values in rows if ranker == "BM25 name x3"}
+    for label in chosen:
+        mine = {group: values for ranker, group, _, values in rows if ranker == label}
+        if not mine:
+            print(f"{label:27} not installed")
+            continue
+        macro = {key: statistics.fmean(mine[name][key] for name in SETS) for key in mine[SETS[0]]}
+        print(f"{label:27} " + " ".join(f"{key} {value:.3f}" for key, value in macro.items()))
+        print(" " * 28 + " ".join(f"{name} {mine[name]['recall@4']:.3f}" for name in SETS))
+        wordings = [(style, mine[f"mcp_real {style}"]["recall@4"], plain.get(f"mcp_real {style}")) for style in STYLES]
+        told = [
+            f"{style} {share:.3f}" + (f" ({share - base:+.3f})" if base is not None else "")
+            for style, share, base in wordings
+        ]
+        print(" " * 28 + "mcp_real " + " ".join(told))
+        print(" " * 28 + "words shared: " + ", ".join(f"{band} {_banded(rows, label, band)}" for band in BANDS))
 
 
 def _banded(rows: Sequence[tuple[str, str, int, dict[str, float]]], label: str, band: str) -> str:
     held = [(n, values["recall@4"]) for ranker, group, n, values in rows if ranker == label and group.endswith(band)]
     total = sum(n for n, _ in held)
-    return f"{label} {sum(n * value for n, value in held) / total:.3f}" if total else f"{label} -"
+    return f"{sum(n * value for n, value in held) / total:.3f}" if total else "-"
 
 
 if __name__ == "__main__":

@@ -26,10 +26,10 @@ Vector = Sequence[float]
 class EmbeddingRanker:
     """Ranks by the cosine between a query and each tool's name and description. For `FusedRanker` or `Policy.search`.
 
-    `embed` takes texts and returns one vector each, of equal lengths. Every text of a tool is embedded once, at the first
-    query or by `prepare`. `least` is the cosine below which a tool does not fit, `alone` the one that the best tool needs
-    where no words match, `weight` what a cosine of 1 counts against the best score by words. `timeout` is in seconds:
-    until the tools are embedded, which goes on meanwhile, searches stand on words alone.
+    `embed` takes texts and returns one vector each, of equal lengths. Every text of a tool is embedded once, at the
+    first query or by `prepare`. `least` is the cosine below which a tool does not fit, `alone` the one that the best
+    needs where no words match, `weight` what a cosine of 1 counts against the best score by words. `timeout` is in
+    seconds: until the tools are embedded, which goes on meanwhile, searches stand on words alone.
     """
 
     def __init__(

@@ -33,17 +33,17 @@ class OwnNames:
         self._memo = memo
         self._known: dict[int, list[str]] = {}
 
-    def asked_for(self, place: int, stands: Mapping[str, float]) -> float | None:
+    def asked_for(self, place: int, stands: Mapping[str, float], otherwise: float) -> float:
         """The share of the things in a tool's own name that a query asks for, or that stand for what it asks, from 0 to
         1. What else the name says, nobody asked for: `delete_project_label` is less likely meant by `delete project`.
-        None for a name that names no thing, such as `list`.
+        `otherwise` for a name that names no thing, such as `list`.
         """
         things = self._known.get(place)
         if things is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             things = self._known[place] = self._things(place)
-        return sum(stands.get(thing, 0.0) for thing in things) / len(things) if things else None
+        return sum(stands.get(thing, 0.0) for thing in things) / len(things) if things else otherwise
 
     def _things(self, place: int) -> list[str]:
         tool, memo = self._tools[place], self._memo
@@ -66,11 +66,12 @@ def standing(asked: Sequence[Asked]) -> dict[str, float]:
 
 
 def fitness(shares: Shares, closeness: float, others: Sequence[float], named: float) -> float:
-    """How far the best tool fits at all, from 0 to about 7: what share of everything asked it holds, what share of the
-    things that are no actions, how close it is in meaning and how far `others` (the closeness of all that was looked at)
-    are behind, how much of its name was asked for, and how much was asked, since a long story is never held as a whole.
-    A word that nothing here knows speaks against it, the more the fewer there are: of few words it is the one that names
-    what is wanted, in a story it is a value to fill in.
+    """How far the best tool fits at all, from 0 to about 7.
+
+    What counts: the share of everything asked that it holds, and of the things that are no actions; how close it is in
+    meaning, and how far `others` (the closeness of all that was looked at) are behind; how much of its name was asked
+    for; how much was asked, since a long story is never held as a whole. A word that nothing here knows speaks against
+    it, the more the fewer there are: among few words it names what is wanted, in a story it is a value to fill in.
     """
     if shares.whole:
         return _WHOLE

