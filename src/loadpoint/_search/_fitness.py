@@ -48,10 +48,11 @@ class OwnNames:
     def _things(self, place: int) -> list[str]:
         tool, memo = self._tools[place], self._memo
         found: dict[str, None] = {}
+        vague = actions()
         for word in sorted(name_words(tool.name, self._servers.get(tool.name, ""))):
             terms = memo[word]
             found.update(dict.fromkeys(terms[:-1] if len(terms) > 1 and word.isascii() else terms))
-        return [term for term in found if term not in actions()]
+        return [term for term in found if term not in vague]
 
 
 def standing(asked: Sequence[Asked]) -> dict[str, float]:

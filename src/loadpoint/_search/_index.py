@@ -39,6 +39,9 @@ _ENOUGH, _ENOUGH_MORE, _SMALL = 1.9, 0.2, 100
 """The fitness that the best tool must have, and how much more for every e-fold above so many tools, since among many
 tools some fit a little by chance: below it nothing fits and nothing is returned."""
 
+_KEPT = 20_000
+"""Tools whose look is kept, to tell copies of one another: some 3 MB."""
+
 _ALIKE = 6
 """Tools of several servers that one bare name may mean; more are no name but a word."""
 
@@ -52,7 +55,7 @@ class ToolIndex:
     order. Of several tools with one name the first counts. `tools` are the tools that are searched.
     """
 
-    __slots__ = ("_names", "_own_names", "_positions", "_postings", "_servers", "_table", "tools")
+    __slots__ = ("_looks", "_names", "_own_names", "_positions", "_postings", "_servers", "_table", "tools")
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         first: dict[str, Tool] = {}
@@ -64,6 +67,7 @@ class ToolIndex:
         for place, name in enumerate(first):
             self._names.setdefault(whole_name(name), []).append(place)
         self._table = related()
+        self._looks: dict[int, tuple[str, str]] = {}
         self._servers = infer_servers(self.tools)
         self._postings = Postings(self.tools, self._servers, self._table)
         self._own_names = OwnNames(self.tools, self._servers, self._postings.memo)
@@ -163,11 +167,18 @@ class ToolIndex:
         first: list[int] = []
         copies: list[int] = []
         for at in order:
-            tool = self.tools[at]
-            look = (whole_name(own_name(tool.name, self._servers.get(tool.name, ""))), tool.description)
+            look = self._looks.get(at) or self._look(at)
             (copies if look in seen else first).append(at)
             seen.add(look)
         return first + copies
+
+    def _look(self, at: int) -> tuple[str, str]:
+        tool = self.tools[at]
+        if len(self._looks) >= _KEPT:
+            self._looks.clear()
+        look = (whole_name(own_name(tool.name, self._servers.get(tool.name, ""))), tool.description)
+        self._looks[at] = look
+        return look
 
     def closest_servers(self, query: str, limit: int = 3) -> list[str]:
         """The servers whose tools come nearest to `query`, best first, whether or not any tool fits: what to name where
