@@ -14,6 +14,7 @@ __all__ = [
     "CallReport",
     "Capability",
     "Dialect",
+    "EmbeddingRanker",
     "InProcessLedger",
     "Ledger",
     "LoadpointError",
@@ -32,6 +33,7 @@ __all__ = [
     "capability",
     "clean",
     "modes",
+    "named_ranker",
     "report",
     "unwrap",
     "using",
@@ -56,9 +58,11 @@ if TYPE_CHECKING:
     from ._ledger import SqliteLedger as SqliteLedger
     from ._policy import Policy as Policy
     from ._report import CallReport as CallReport
+    from ._search import EmbeddingRanker as EmbeddingRanker
     from ._search import Match as Match
     from ._search import Ranker as Ranker
     from ._search import ToolIndex as ToolIndex
+    from ._search import named_ranker as named_ranker
     from ._tool import Tool as Tool
     from .errors import LoadpointError as LoadpointError
     from .errors import PolicyError as PolicyError
@@ -76,7 +80,7 @@ _HOMES = {
     "_ledger": ("InProcessLedger", "Ledger", "RedisLedger", "SqliteLedger"),
     "_policy": ("Policy",),
     "_report": ("CallReport",),
-    "_search": ("Match", "Ranker", "ToolIndex"),
+    "_search": ("EmbeddingRanker", "Match", "Ranker", "ToolIndex", "named_ranker"),
     "_tool": ("Tool",),
     "errors": ("LoadpointError", "PolicyError", "RoundLimitError", "SearchLoopError", "UnsupportedClientError"),
     "toolbox": ("Toolbox",),

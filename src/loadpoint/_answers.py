@@ -13,7 +13,7 @@ from ._loader import Answer, LoaderQuery, answer, parse_arguments
 from ._policy import Policy
 from ._registry import Registry
 from ._report import Search
-from ._search import Ranker, ToolIndex
+from ._search import FusedRanker, ToolIndex
 
 log = logging.getLogger("loadpoint")
 _SCHEMA_CHARACTERS = 12_000
@@ -156,8 +156,9 @@ class Answers:
             short_of_cache=self.short_of_cache(),
         )
 
-    def _index(self) -> ToolIndex | Ranker:
-        return self.registry.index if isinstance(self.policy.search, str) else self.policy.search
+    def _index(self) -> ToolIndex | FusedRanker:
+        index, ranker = self.registry.index, self.policy.search
+        return index if isinstance(ranker, str) else FusedRanker(index, ranker)
 
     def _findable(self, name: str) -> bool:
         return self.allowed is None or name in self.allowed

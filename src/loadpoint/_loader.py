@@ -237,7 +237,7 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
         tuple(hit.name for hit in within if hit.name in added),
         tuple(matches),
         len(waiting) + len(resident),
-        "" if matches else _hint((*deferred, *resident)),
+        "" if matches else _hint((*deferred, *resident), getattr(searcher, "closest_servers", None), query.query),
         tuple(clean_text(server, 64) for server in pending_servers[:20]),
     )
 
@@ -299,9 +299,14 @@ def searcher(index: Searcher | Ranker, tools: Sequence[Tool]) -> Searcher:
     return FusedRanker(ToolIndex(tools), index)
 
 
-def _hint(tools: Sequence[Tool]) -> str:
-    servers = largest_servers(tools, 5)
-    where = f" Servers: {', '.join(servers)}." if servers else ""
+def _hint(tools: Sequence[Tool], closest: Callable[[str], Sequence[str]] | None, query: str) -> str:
+    """What to try instead; of `tools` only, since an index may know servers that this request may not use."""
+    listed = largest_servers(tools, len(tools))
+    near = [clean_text(server, 64) for server in closest(query)] if closest else []
+    servers = [server for server in near if server in listed]
+    where = f" Closest servers: {', '.join(servers)}." if servers else ""
+    if listed and not servers:
+        where = f" Servers: {', '.join(listed[:5])}."
     return f"No tool fits. Try other words for the action and its object, or a server's name.{where}"
 
 

@@ -182,7 +182,7 @@ def test_slips_of_the_keys_and_beginnings_are_forgiven(query: str, name: str | N
 @pytest.mark.report("BR-105")
 def test_the_server_s_name_is_searched():
     index = ToolIndex([Tool("run_query", "Runs it", server="warehouse"), Tool("run_job", "Runs it", server="factory")])
-    assert found("warehouse", index) == ["run_query"]
+    assert found("warehouse", index)[0] == "run_query"
 
 
 @pytest.mark.report("BR-106")

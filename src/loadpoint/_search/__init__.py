@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ._embedding import EmbeddingRanker
 from ._index import ToolIndex
-from ._match import FusedRanker, Match, Ranker
+from ._match import FusedRanker, Match, Ranker, named_ranker
 from ._names import infer_servers
 
-__all__ = ["FusedRanker", "Match", "Ranker", "ToolIndex", "infer_servers"]
+__all__ = ["EmbeddingRanker", "FusedRanker", "Match", "Ranker", "ToolIndex", "infer_servers", "named_ranker"]

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import nlargest
+from math import log
 
 from .._tool import Tool
+from ._fields import own_name
+from ._fitness import OwnNames, fitness, standing
 from ._match import Match
 from ._names import behind_paths, ends, infer_servers, looks_like_name, whole_name, written_names
 from ._postings import Postings
 from ._query import Wanted, near, understood
+from ._related import related
+from ._scoring import Asked, Scores, highest, weighed
 from ._text import words
 
 _EXACT = 1_000.0
-_FLOOR, _FLOOR_OF_WORDS, _LONG = 0.4, 0.9, 8
-"""The best tool must score the first of these, or the second divided by the number of things asked for if that is
-less, times the rarity of all that is asked; below it nothing fits and nothing is returned. Queries of more than `_LONG`
-things tell a story, and need half of that. Calibrated on queries put to tool sets that cannot serve them."""
+_RANKED = 32
+"""Tools that were found by words and are then ranked by what they mean as well."""
 
-_TAIL = 0.25
+_MEANT, _FEW_TOOLS = 24, 1_000
+"""Tools that mean nearly the same join them: this many, where there are not more tools than can be looked at."""
+
+_MEANING = 0.8
+"""What the same meaning counts, where the best score by words counts 1."""
+
+_NAMED = 0.15
+"""What it counts that all of a tool's own name was asked for, on the same scale."""
+
+_UNNAMED = 0.5
+"""The same share for a name that names no thing, such as `list`: neither asked for nor missed."""
+
+_TAIL = 0.3
 """What scores less than this share of the best is no answer but noise: it would be loaded and paid for."""
 
-_BROAD = 3_000
-"""Tools that the rarer words of a query may bring in; the remaining, common words only rank what is there already."""
+_ENOUGH, _ENOUGH_MORE, _SMALL = 1.9, 0.2, 100
+"""The fitness that the best tool must have, and how much more for every e-fold above so many tools, since among many
+tools some fit a little by chance: below it nothing fits and nothing is returned."""
 
-_CANDIDATES = 200
+_KEPT = 20_000
+"""Tools whose look is kept, to tell copies of one another: some 3 MB."""
+
 _ALIKE = 6
 """Tools of several servers that one bare name may mean; more are no name but a word."""
 
@@ -38,7 +55,7 @@ class ToolIndex:
     order. Of several tools with one name the first counts. `tools` are the tools that are searched.
     """
 
-    __slots__ = ("_names", "_positions", "_postings", "tools")
+    __slots__ = ("_looks", "_names", "_own_names", "_positions", "_postings", "_servers", "_table", "tools")
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         first: dict[str, Tool] = {}
@@ -49,7 +66,11 @@ class ToolIndex:
         self._names: dict[str, list[int]] = {}
         for place, name in enumerate(first):
             self._names.setdefault(whole_name(name), []).append(place)
-        self._postings = Postings(self.tools, infer_servers(self.tools))
+        self._table = related()
+        self._looks: dict[int, tuple[str, str]] = {}
+        self._servers = infer_servers(self.tools)
+        self._postings = Postings(self.tools, self._servers, self._table)
+        self._own_names = OwnNames(self.tools, self._servers, self._postings.memo)
 
     def position(self, name: str) -> int:
         """The place of a tool in the registry's order, from 0; -1 for a name that is not in it."""
@@ -57,7 +78,8 @@ class ToolIndex:
 
     def search(self, query: str, limit: int = 4) -> list[Match]:
         """At most `limit` tools that fit `query`, best first; empty when nothing fits."""
-        if limit < 1 or not self.tools:
+        text: object = query
+        if limit < 1 or not self.tools or not isinstance(text, str):
             return []
         named, complete = self._named(query)
         if complete:
@@ -102,81 +124,82 @@ class ToolIndex:
         return found
 
     def _worded(self, query: str, limit: int) -> list[Match]:
-        postings = self._postings
-        wanted = [
-            want if want.terms else Wanted(want.word, near(want.word, postings.name_terms))
-            for want in understood(query, postings.memo, postings)
-        ]
-        scores = self._scores(wanted)
-        best = _best(scores, limit)
-        if not best or scores[best[0]] < self._floor(wanted):
+        asked = self._asked(query)
+        scores = Scores(asked, self._postings)
+        meanings = self._postings.meanings
+        meant = meanings.of(want.wanted.stem for want in asked)
+        found = self._varied(scores.best(len(scores.by_place)))
+        best, beyond = found[:_RANKED], found[_RANKED:limit]
+        if meant and len(self.tools) <= _FEW_TOOLS:
+            best += [place for place in meanings.nearest(meant, _MEANT) if place not in scores.by_place]
+        top = max(scores.by_place.values(), default=0.0) or 1.0
+        close = {place: meanings.closeness(meant, place) if meant else 0.0 for place in best}
+        stands, names = standing(asked), self._own_names
+        ranked = {
+            place: scores.by_place.get(place, 0.0) / top
+            + _MEANING * close[place]
+            + _NAMED * names.asked_for(place, stands, _UNNAMED)
+            for place in best
+        }
+        order = highest(ranked, len(ranked))
+        if not order:
             return []
-        near_best = [place for place in best if scores[place] >= scores[best[0]] * _TAIL]
-        return [Match(self.tools[place].name, scores[place], self._why(place, wanted)) for place in near_best]
+        first, last = order[0], ranked[order[-1]]
+        fit = fitness(scores.shares(first), close[first], list(close.values()), names.asked_for(first, stands, 0.0))
+        if fit < self._enough():
+            return []
+        # Behind those that were ranked twice: how many tools one asks for changes none of the first.
+        ranked.update((place, min(scores.by_place[place] / top, last)) for place in beyond)
+        least = ranked[first] * _TAIL
+        order = self._varied([at for at in (*order, *beyond) if ranked[at] >= least])[:limit]
+        return [Match(self.tools[at].name, ranked[at], scores.why(at)) for at in order]
 
-    def _floor(self, wanted: Sequence[Wanted]) -> float:
-        asked = sum(self._worth(want) for want in wanted)
-        return asked * min(_FLOOR, _FLOOR_OF_WORDS / len(wanted)) / (2.0 if len(wanted) > _LONG else 1.0)
+    def _enough(self) -> float:
+        return _ENOUGH + _ENOUGH_MORE * round(log(max(len(self.tools), _SMALL) / _SMALL), 6)
 
-    def _scores(self, wanted: Sequence[Wanted]) -> dict[int, float]:
-        """Place -> score. The rarest words bring tools in, until enough are there; the others add to those only."""
-        sizes = {want.word: sum(map(self._postings.size, (term for term, _ in want.terms[:1]))) for want in wanted}
-        scores: dict[int, float] = {}
-        late: list[Wanted] = []
-        spent = 0
-        for want in sorted(wanted, key=lambda want: sizes[want.word]):
-            if spent and spent + sizes[want.word] > _BROAD:
-                late.append(want)
-                continue
-            spent += sizes[want.word]
-            spent += self._bring(want, scores, _BROAD - spent)
-        if late:
-            candidates = _best(scores, _CANDIDATES)
-            for want in late:
-                gains = [(self._postings.gains(term), factor) for term, factor in self._factors(want)]
-                for place in candidates:
-                    scores[place] += max((held.get(place, 0.0) * factor for held, factor in gains), default=0.0)
-        return scores
+    def _varied(self, order: Sequence[int]) -> list[int]:
+        """The same order, but of tools that are copies of one another (one own name, one description) the first only;
+        the further ones follow behind everything else.
+        """
+        if len({self.tools[at].description for at in order}) == len(order):
+            return list(order)
+        seen: set[tuple[str, str]] = set()
+        first: list[int] = []
+        copies: list[int] = []
+        for at in order:
+            look = self._looks.get(at) or self._look(at)
+            (copies if look in seen else first).append(at)
+            seen.add(look)
+        return first + copies
 
-    def _bring(self, want: Wanted, scores: dict[int, float], room: int) -> int:
-        """Adds what one wanted thing gives; of the terms that stand for it the best counts, not their sum."""
-        factors = self._factors(want)
-        if not factors:
-            return 0
-        main = self._postings.gains(factors[0][0])
-        for place, gain in main.items():
-            scores[place] = scores.get(place, 0.0) + gain * factors[0][1]
-        extra = 0
-        given: dict[int, float] = {}
-        for term, factor in factors[1:]:
-            held = self._postings.gains(term)
-            extra += len(held)
-            few = extra <= room
-            for place, gain in held.items() if few else ((place, held[place]) for place in scores if place in held):
-                if place not in main and gain * factor > given.get(place, 0.0):
-                    given[place] = gain * factor
-        for place, gain in given.items():
-            scores[place] = scores.get(place, 0.0) + gain
-        return min(extra, max(room, 0))
+    def _look(self, at: int) -> tuple[str, str]:
+        tool = self.tools[at]
+        if len(self._looks) >= _KEPT:
+            self._looks.clear()
+        look = (whole_name(own_name(tool.name, self._servers.get(tool.name, ""))), tool.description)
+        self._looks[at] = look
+        return look
 
-    def _factors(self, want: Wanted) -> list[tuple[str, float]]:
-        """The terms of `want` with what each counts: a stand-in is worth no more than the word it stands for."""
-        worth = self._worth(want)
-        rarity, gains = self._postings.rarity, self._postings.gains
-        return [(term, share * min(1.0, worth / (rarity(len(gains(term))) or 1.0))) for term, share in want.terms]
+    def closest_servers(self, query: str, limit: int = 3) -> list[str]:
+        """The servers whose tools come nearest to `query`, best first, whether or not any tool fits: what to name where
+        nothing was found. [] for tools without servers.
+        """
+        asked = self._asked(str(query))
+        scores = Scores(asked, self._postings)
+        meant = self._postings.meanings.of(want.wanted.stem for want in asked)
+        near_by = scores.best(_RANKED)
+        if meant and len(self.tools) <= _FEW_TOOLS:
+            near_by = [*near_by, *self._postings.meanings.nearest(meant, _MEANT)]
+        sums = {at: scores.by_place.get(at, 0.0) / (scores.total or 1.0) for at in near_by}
+        for at in sums if meant else ():
+            sums[at] += self._postings.meanings.closeness(meant, at) if meant else 0.0
+        servers = (self._servers.get(self.tools[at].name, "") for at in highest(sums, _RANKED))
+        return list(dict.fromkeys(server for server in servers if server))[: max(limit, 0)]
 
-    def _worth(self, want: Wanted) -> float:
-        """How rare what is wanted is: the rarity of its main term; of something unknown, the greatest."""
-        if not want.terms or want.terms[0][1] < 1.0:
-            return self._postings.rarity(0)
-        return self._postings.rarity(len(self._postings.gains(want.terms[0][0])))
-
-    def _why(self, place: int, wanted: Sequence[Wanted]) -> str:
-        held = [want.word for want in wanted if any(place in self._postings.gains(term) for term, _ in want.terms)]
-        return "words: " + ", ".join(held[:8])
-
-
-def _best(scores: dict[int, float], limit: int) -> list[int]:
-    """The places of the `limit` highest scores, best first; ties in the registry's order."""
-    least = min(nlargest(limit, scores.values()), default=0.0)
-    return sorted((place for place, score in scores.items() if score >= least), key=lambda p: (-scores[p], p))[:limit]
+    def _asked(self, query: str) -> list[Asked]:
+        postings, table = self._postings, self._table
+        wanted = [
+            want if want.terms else Wanted(want.word, want.stem, near(want.word, postings.name_terms), guessed=True)
+            for want in understood(query, postings.memo, postings, table)
+        ]
+        return weighed(wanted, postings, table)

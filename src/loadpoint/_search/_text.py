@@ -15,6 +15,9 @@ _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SHORTS = re.compile(r"(?<=[A-Z]{2})s(?![a-z])")
+"""The plural of an abbreviation: `URLs`, `listPRs`. It is no camel case."""
+
 _NO_SPACES = re.compile(
     # Scripts without spaces between words (Thai, Lao, Khmer, Burmese, kana, Han), or with glued particles (Hangul).
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff"
@@ -92,6 +95,7 @@ def terms(word: str) -> tuple[str, ...]:
     """The index terms of one raw word: its parts, and the whole where it has several. No duplicates, order kept."""
     if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word.istitle()):
         return (stem(word[:LONGEST_WORD].lower()),)
+    word = _SHORTS.sub("", word)
     found: list[str] = []
     parts: list[str] = []
     for run in _runs(_unmarked(word[: LONGEST_WORD if word.isascii() else LONGEST_RUN])):

@@ -32,8 +32,16 @@ VERBS = frozenset(
 )
 """Words that begin a tool's name as its action: a prefix made of one of them is no server."""
 
+VAGUE_WORDS = frozenset(
+    """
+    all available current data detail details existing find give info information item items latest list look name new
+    number provide thing things
+    """.split()
+)
+"""Words that many tools share whatever they do: alone they are no reason to return a tool."""
+
 SYNONYMS: tuple[tuple[str, ...], ...] = (
-    ("create", "add", "new", "make", "insert", "open", "register"),
+    ("create", "add", "new", "make", "insert", "open", "register", "raise", "draft", "compose", "propose"),
     ("delete", "remove", "drop", "destroy", "erase", "purge"),
     ("list", "get", "read", "fetch", "retrieve", "view", "show", "browse", "load"),
     ("update", "edit", "modify", "change", "set", "patch", "rename", "alter"),
@@ -74,3 +82,21 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("user", "member", "account"),
 )
 """Words that people and tool authors use for one another. A synonym counts for less than the word itself."""
+
+OPPOSITES: tuple[tuple[str, str], ...] = tuple(
+    (pair.split("/")[0], pair.split("/")[1])
+    for pair in """
+    start/stop start/end start/finish run/stop begin/end begin/stop launch/stop create/delete create/remove
+    create/destroy add/delete add/remove insert/delete insert/remove make/delete new/delete open/close
+    enable/disable activate/deactivate lock/unlock mute/unmute pin/unpin follow/unfollow subscribe/unsubscribe
+    archive/restore archive/unarchive star/unstar connect/disconnect attach/detach mount/unmount link/unlink
+    assign/unassign block/unblock ban/unban hide/show import/export upload/download push/pull send/receive
+    read/write get/set get/delete list/delete list/create get/create login/logout accept/reject accept/decline
+    approve/reject allow/deny grant/revoke encode/decode encrypt/decrypt compress/decompress increase/decrease
+    raise/lower buy/sell purchase/sell deposit/withdraw borrow/lend join/leave resume/pause play/pause play/stop
+    expand/collapse merge/split first/last next/previous newest/oldest up/down left/right before/after
+    public/private input/output source/target inbound/outbound ascending/descending install/uninstall
+    register/unregister deploy/destroy copy/move undo/redo save/discard include/exclude success/failure pass/fail
+    """.split()
+)
+"""Words that stand near each other in every text and mean the contrary: one never stands for the other."""

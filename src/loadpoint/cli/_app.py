@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import LoadpointError
-from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, bench, config, models, verify
+from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, bench, config, models, search, verify
 
 app = typer.Typer(
     name="loadpoint",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("bench")(bench.command)
 app.command("models")(models.command)
 app.add_typer(config.app, name="config")
+app.command("search")(search.command)
 app.command("verify")(verify.command)
 
 
