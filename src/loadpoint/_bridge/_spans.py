@@ -24,8 +24,15 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def _integer(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:  # Python reads 4,300 digits; JSON knows no limit, and the text is handed on as it stands
+        return float(text)
+
+
 # NaN and the infinities are no JSON, though Python's parser takes them: a provider would refuse the history.
-_DECODER = json.JSONDecoder(parse_constant=_constant)
+_DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_integer)
 
 
 def parsed(text: str) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._json import Json, as_list, as_object, objects
+from .._json import Json, as_list, objects, parse_object
 from . import _gateway_search, _messages_changes, _messages_prompt, _messages_rules, _messages_stream, _threads
 from ._answer import Piece, sse
 from ._cache import Bill
@@ -177,14 +177,9 @@ def _spaced(value: Any) -> str:
 
 def _input(arguments: Any) -> Json:
     """The arguments as the object that a whole message carries; text that is none is wrapped as the vendor does."""
-    import json
-
     if not isinstance(arguments, str):
         return dict(arguments)
-    try:
-        parsed = as_object(json.loads(arguments))
-    except ValueError:
-        parsed = None
+    parsed = parse_object(arguments)
     return {"INVALID_JSON": arguments} if parsed is None else parsed
 
 
