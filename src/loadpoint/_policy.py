@@ -42,7 +42,8 @@ class Policy:
     `catalog` says where the listing of deferred tools stands, `catalog_tokens` how long it may be (0: none).
     `cache="auto"` adds the provider's cache markers where the caller set none. `search`: the local index, the
     provider's own, a `Ranker`, or a function like its `rank`. `discovery`: who sees the search. `unloaded_call`: what
-    becomes of a call of a tool that is not loaded. `confirm`: who agrees to a load. `endpoint`: the host name to treat this client's base_url as.
+    becomes of a call of a tool that is not loaded. `confirm`: who agrees to a load. `endpoint`: the host name to treat
+    this client's base_url as.
     `load_point`: the native form to prefer where the model takes it, also one that is otherwise not chosen.
 
     Raises `PolicyError` (a ValueError) naming field, value and allowed values.
