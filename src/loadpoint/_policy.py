@@ -43,8 +43,9 @@ class Policy:
     search adds; the best match always loads. `max_rounds` bounds the upstream requests of one logical call.
     `catalog` says where the listing of deferred tools stands, `catalog_tokens` how long it may be (0: none).
     `cache="auto"` adds the provider's cache markers where the caller set none. `search`: the local index, the
-    provider's own, or a `Ranker`. `discovery`: who sees the search. `unloaded_call`: what becomes of a call of a tool
-    that is not loaded. `confirm`: who agrees to a load. `endpoint`: the host name to treat this client's base_url as.
+    provider's own, a `Ranker`, or a function like its `rank`. `discovery`: who sees the search. `unloaded_call`: what
+    becomes of a call of a tool that is not loaded. `confirm`: who agrees to a load. `endpoint`: the host name to treat
+    this client's base_url as.
     `load_point`: the native form to prefer where the model takes it, also one that is otherwise not chosen.
 
     Raises `PolicyError` (a ValueError) naming field, value and allowed values.
@@ -60,7 +61,7 @@ class Policy:
     catalog: str = "tool"
     catalog_tokens: int = 600
     cache: str = "caller"
-    search: str | Ranker = "local"
+    search: str | Ranker | Callable[..., Any] = "local"
     discovery: str = "hidden"
     unloaded_call: str = "load"
     confirm: str | Callable[..., Any] = "never"
@@ -74,9 +75,11 @@ class Policy:
         _one_of("discovery", self.discovery, DISCOVERIES)
         _one_of("unloaded_call", self.unloaded_call, UNLOADED_CALLS)
         if isinstance(self.search, str):
-            _one_of("search", self.search, SEARCHES, "or an object with a `rank` method")
-        elif not callable(getattr(self.search, "rank", None)):
-            _refuse("search", self.search, f"{_listed(SEARCHES)} or an object with a `rank` method")
+            _one_of("search", self.search, SEARCHES, "or an object with a `rank` method, or a function like it")
+        elif not callable(getattr(self.search, "rank", self.search)):
+            _refuse(
+                "search", self.search, f"{_listed(SEARCHES)} or an object with a `rank` method, or a function like it"
+            )
         if not callable(self.confirm):
             _one_of("confirm", self.confirm, CONFIRMS, "or a callable")
         for name in ("resident", "defer"):

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from loadpoint import Match, Tool, ToolIndex
+from loadpoint import Match, Policy, PolicyError, Tool, ToolIndex
 from loadpoint._search import EmbeddingRanker, FusedRanker, named_ranker
 from loadpoint._search._minilm import MiniLMRanker
 from loadpoint._search._wordpiece import numbered
@@ -71,6 +71,25 @@ def test_a_ranker_without_cosines_that_finds_nothing_leaves_the_words_alone():
             return []
 
     assert FusedRanker(INDEX, Silent()).search("send an email") == INDEX.search("send an email")
+
+
+def test_a_function_is_a_ranker_too():
+    def mine(query: str, tools: Sequence[Tool], limit: int) -> Sequence[Match]:
+        return [Match(tools[-1].name, 1.0, f"{query}: {len(tools)} tools, {limit} at most")]
+
+    async def waiting(query: str, tools: Sequence[Tool], limit: int) -> Sequence[Match]:
+        return mine(query, tools, limit)
+
+    def broken(query: str, tools: Sequence[Tool], limit: int) -> Sequence[Match]:
+        raise KeyError(query)
+
+    for function in (mine, waiting):
+        assert Policy(search=function).search is function
+        assert [match.name for match in FusedRanker(INDEX, function).search("zzz")] == ["pager__list_on_call"]
+    with pytest.warns(RuntimeWarning, match="ranker broken failed"):
+        assert FusedRanker(INDEX, broken).search("send an email") == INDEX.search("send an email")
+    with pytest.raises(PolicyError, match="a function like it"):
+        Policy(search=7)  # type: ignore[arg-type]
 
 
 def test_exact_names_come_first_whatever_the_cosines_say():

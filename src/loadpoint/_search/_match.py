@@ -48,6 +48,10 @@ class Ranker(Protocol):
         ...
 
 
+RankFunction = Callable[[str, Sequence[Tool], int], Sequence[Match] | Coroutine[Any, Any, Sequence[Match]]]
+"""The same as a plain function, or a coroutine function: query, tools, limit to matches."""
+
+
 class FusedRanker:
     """A foreign ranker and the local index as one search: exact names first, the rest by reciprocal rank.
 
@@ -57,22 +61,23 @@ class FusedRanker:
     attribute `alone` is the score that its best tool needs where the local search is silent.
     """
 
-    __slots__ = ("_index", "_ranker")
+    __slots__ = ("_index", "_rank", "_ranker")
 
-    def __init__(self, index: ToolIndex, ranker: Ranker) -> None:
+    def __init__(self, index: ToolIndex, ranker: Ranker | RankFunction) -> None:
         self._index = index
         self._ranker = ranker
+        self._rank: RankFunction = ranker.rank if isinstance(ranker, Ranker) else ranker
 
     def search(self, query: str, limit: int = 4) -> list[Match]:
         """At most `limit` matches, best first; empty if neither side finds anything."""
         weight: object = getattr(self._ranker, "weight", None)
-        width = max(limit, _ADDED if isinstance(weight, float) else _RANKED)
+        width = max(limit, _ADDED if isinstance(weight, int | float) else _RANKED)
         local = self._index.search(query, limit=width)
         exact = [match for match in local if match.why.startswith("exact")]
         foreign = None if exact and len(exact) == len(local) else self._foreign(query, width)
-        if foreign is None or not (foreign or isinstance(weight, float)):
+        if foreign is None or not (foreign or isinstance(weight, int | float)):
             return local[:limit]
-        if isinstance(weight, float):
+        if isinstance(weight, int | float):
             if not local and foreign and foreign[0].score < getattr(self._ranker, "alone", 0.0):
                 return []
             scores = _added(local[len(exact) :], foreign, weight)
@@ -93,9 +98,10 @@ class FusedRanker:
         """What the ranker finds; None if it fails."""
         seconds = getattr(self._ranker, "timeout", _TIMEOUT)
         try:
-            found = _within(seconds, lambda: self._ranker.rank(query, self._index.tools, limit))
+            found = _within(seconds, lambda: self._rank(query, self._index.tools, limit))
         except Exception as problem:  # noqa: BLE001 - a plug-in must not cost the user the whole call
-            warnings.warn(f"ranker {type(self._ranker).__name__} failed: {problem!r}", RuntimeWarning, stacklevel=3)
+            name = getattr(self._ranker, "__name__", type(self._ranker).__name__)
+            warnings.warn(f"ranker {name} failed: {problem!r}", RuntimeWarning, stacklevel=3)
             return None
         known = {match.name: match for match in reversed(found) if self._index.position(match.name) >= 0}
         return [match for match in found if known.get(match.name) is match]
