@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -16,8 +17,11 @@ LOADER_NAME = "ToolSearch"
 """The loader's name, unless a tool of the caller has it."""
 
 MOST_RESULTS, DEFAULT_RESULTS = 20, 5
-_WEAK, _USUAL = 0.5, 4
-"""Share of the best score from which a match is loaded, and how many are: docs/decisions/0021."""
+_USUAL = 4
+_WEAK, _CLOSE, _LARGE, _PER_DOUBLING = 0.5, 0.9, 256, 0.1
+"""How many matches load, and from which share of the best score: half of it, a tenth more for each time that a tool is
+twice as large as 256 tokens, at most nine tenths. See docs/decisions/0021-what-a-search-loads.md.
+"""
 _SURPLUS = 128
 """Tokens more than what is missing that a tool may have to fill a prompt up."""
 _QUERY, _ECHO, _ABOUT = 4_000, 200, 120
@@ -220,7 +224,7 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
     hits = searching.search(query.query, limit=2 * max(query.max_results, load_at_most, MOST_RESULTS))
     hits = [hit for hit in hits if hit.name in callable_now or hit.name in waiting]
     within = _within(hits, callable_now, query.max_results, load_at_most, load_tokens, size_of)
-    added = _near_best(within, callable_now)
+    added = _near_best(within, callable_now, size_of)
     if short_of_cache and query.max_results >= DEFAULT_RESULTS:
         rest = [hit.name for hit in hits if hit.name not in callable_now and hit.name not in added]
         spent = sum(map(size_of, added))
@@ -266,15 +270,21 @@ def _within(
     return found
 
 
-def _near_best(found: Sequence[Match], callable_now: Collection[str]) -> set[str]:
+def _near_best(found: Sequence[Match], callable_now: Collection[str], size_of: Callable[[str], int]) -> set[str]:
     """What of it loads in any case: the best, what is named exactly, and the first few near the best by words."""
     new = [hit for hit in found if hit.name not in callable_now]
-    enough = _WEAK * max((hit.score for hit in found if not hit.why.startswith("exact")), default=0.0)
+    best = max((hit.score for hit in found if not hit.why.startswith("exact")), default=0.0)
     return {
         hit.name
         for at, hit in enumerate(new)
-        if not at or hit.why.startswith("exact") or (at < _USUAL and hit.score >= enough)
+        if not at or hit.why.startswith("exact") or (at < _USUAL and hit.score >= _share(size_of(hit.name)) * best)
     }
+
+
+def _share(size: int) -> float:
+    """The share of the best score from which a tool of this size (tokens) loads: a large one has to fit better."""
+    doubled = math.log2(max(size, _LARGE) / _LARGE)
+    return min(_WEAK + _PER_DOUBLING * doubled, _CLOSE)
 
 
 def _filling(names: Sequence[str], size_of: Callable[[str], int], missing: int, budget: int, most: int) -> set[str]:
