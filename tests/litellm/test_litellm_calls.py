@@ -364,7 +364,7 @@ async def test_thinking_of_a_hidden_round_goes_back_as_it_was_signed(litellm: An
         for exchange in program.server.exchanges[1:]:
             turn = next(each for each in (exchange.request or {})["messages"] if each["role"] == "assistant")
             assert [block for block in turn["content"] if block["type"] == "thinking"] == signed
-        assert loadpoint.report(given).warnings == ()
+        assert [text for text in loadpoint.report(given).warnings if "cache marker" not in text] == []
 
 
 def test_a_policy_that_insists_gets_no_form_that_does_not_arrive(litellm: Any):
