@@ -108,8 +108,7 @@ def test_the_widest_row_of_a_table_fits_eighty_columns(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("option", "value", "known"),
     [
-        ("--strategy", "lazy", "eager, native, resend, auto"),
-        ("--strategy", "frozen", "eager, native, resend, auto"),
+        ("--strategy", "lazy", "eager, native, resend, frozen, auto"),
         ("--session", "medium", "short, long, first, both"),
         ("--dialect", "openai", "openai.chat, anthropic.messages, openai.responses"),
     ],

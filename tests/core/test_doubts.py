@@ -69,6 +69,7 @@ def test_the_second_miss_in_a_row_is_told_and_new_conversations_go_another_way(f
 
 
 @native
+@pytest.mark.requirement("N34")
 def test_a_cache_that_is_read_in_between_clears_the_doubt(form: Form):
     talk = new(form)
     for name, cached in zip(NAMES, (False, True, False, True), strict=True):

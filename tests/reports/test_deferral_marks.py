@@ -82,7 +82,8 @@ def test_names_of_properties_are_never_read_as_anything_else(form: Form, restart
     reply = talk.send(Move(calls=[(TOOL, {"file_id": "f_1"})]))
     assert talk.calls(reply) == [(TOOL, {"file_id": "f_1"})]
     assert TOOL in talk.callable()
-    assert json.dumps(properties) in json.dumps(talk.body), "byte for byte"
+    if not form.frozen:  # there a line tells of each parameter
+        assert json.dumps(properties) in json.dumps(talk.body), "byte for byte"
 
 
 @pytest.mark.report("BR-018")

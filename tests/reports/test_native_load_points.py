@@ -289,6 +289,8 @@ def test_calls_are_sent_with_the_namespace_that_their_tool_has_now(way: Any) -> 
 @pytest.mark.report("BR-004")
 def test_a_callers_own_tool_search_is_never_taken_for_the_loader(form: Form) -> None:
     """In the record as in the request: each call stays with the tool that it was made to."""
+    if form.frozen:
+        pytest.skip("no tool of a bridge is called so; test_frozen.py has a caller with tools called like the bridge's")
     own = ("ToolSearch", *NAMES)
     talk = form.talk({"resident": ("ToolSearch",)}, extra={"tools": tools(form.dialect, own)})
     talk.served = False

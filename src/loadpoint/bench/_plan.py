@@ -89,7 +89,7 @@ _KNOWN: tuple[tuple[str, str, str, str, tuple[str, ...], Json], ...] = (
         "post_message",
         "Tell #general that the release is out.",
         "post a message to a slack channel",
-        ("announce something to everybody", "post a message to a slack channel"),
+        ("announce a release", "post a message to a slack channel"),
         {"channel": "C024BE91L", "text": "The release is out."},
     ),
     (
