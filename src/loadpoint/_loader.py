@@ -241,7 +241,7 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
         tuple(hit.name for hit in within if hit.name in added),
         tuple(matches),
         len(waiting) + len(resident),
-        "" if matches else _hint((*deferred, *resident), getattr(searcher, "closest_servers", None), query.query),
+        "" if matches else _hint((*deferred, *resident), getattr(searching, "closest_servers", None), query.query),
         tuple(clean_text(server, 64) for server in pending_servers[:20]),
     )
 
