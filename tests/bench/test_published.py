@@ -140,7 +140,7 @@ PEERS = {
     ("openai.chat", "system_tools"): (90, 3_589),
     ("openai.chat", "resend"): (93, 3_810),
 }
-"""What the best of other libraries needs on as many tools of ten servers, in this session, without a catalog (2026-11-30): tokens of the
+"""What the best of other libraries needs on as many tools of ten servers, without a catalog (2026-11-30): tokens of the
 first request, and uncached tokens of the session with one pass a request.
 """
 

@@ -21,6 +21,7 @@ _LOADER = re.compile(r"ToolSearch\w*")
 _HOSTED = re.compile(r"tool_search_tool_(bm25|regex)")
 _NATIVE = "tool_search"
 _LOAD, _CALL = "load_tools", "call_tool"
+_HEADING = re.compile(r"^## (\S+)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _STOP_WORDS = (
     "a an and are as at be by can could do does for from good hello hey hi how i in is it me morning my new of on or "
@@ -45,6 +46,9 @@ def demo() -> Policy:
         fit = best_fit(turn.text, _callable(turn))
         if fit is not None:
             return Move(calls=[(fit.name, plausible(fit.parameters, turn.text))])
+        unconfirmed = _unconfirmed(turn)
+        if unconfirmed is not None:
+            return Move(calls=[(unconfirmed.name, {**unconfirmed.arguments, "confirm": True})])
         bridged = best_fit(turn.text, _described(turn)) if turn.tool(_CALL) else None
         if bridged is not None:
             return Move(calls=[(_CALL, {"tool": bridged.name, "params": plausible(bridged.parameters, turn.text)})])
@@ -124,6 +128,15 @@ def _callable(turn: Turn) -> list[Shown]:
 
 def _searched(turn: Turn) -> bool:
     return any(call.current and _discovers(call.name) and call.name != _CALL for call in turn.history)
+
+
+def _unconfirmed(turn: Turn) -> Called | None:
+    """The search whose answer asks for a confirmation, if that is the last word on it."""
+    last = next((call for call in reversed(turn.results) if _discovers(call.name) and call.name != _CALL), None)
+    if last is None or last.arguments.get("confirm") is True:
+        return None
+    said = as_list(turn.body.get("input"))[-1:]  # where a search's answer holds tools only, a message says the rest
+    return last if "confirmRequired: true" in (last.result or "") + json.dumps(said) else None
 
 
 def _answer(turn: Turn) -> Move:
@@ -229,9 +242,23 @@ def _described(turn: Turn) -> list[Shown]:
     found: dict[str, Shown] = {}
     for call in turn.history:
         if call.name == _LOAD and call.result:
-            for tool in _definitions(call.result):
+            for tool in (*_definitions(call.result), *_sections(call.result)):
                 found[tool.name] = tool
     return list(found.values())
+
+
+def _sections(text: str) -> Iterator[Shown]:
+    """The tools that `text` tells of in sections: a heading with the name, what it does, its schema as JSON."""
+    headings = [*_HEADING.finditer(text)]
+    ends = [found.start() for found in headings[1:]] + [len(text)]
+    for heading, after in zip(headings, ends, strict=False):  # without a heading there is nothing to end
+        about, brace, _ = text[heading.end() : after].partition("{")
+        if brace:
+            try:
+                schema, _ = json.JSONDecoder().raw_decode(text, heading.end() + len(about))
+            except ValueError:
+                continue
+            yield Shown(heading[1], about.strip(), as_object(schema) or {})
 
 
 def _definitions(text: str) -> Iterator[Shown]:
