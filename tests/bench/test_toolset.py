@@ -143,3 +143,13 @@ def test_invented_tools_are_one_of_a_kind_sized_like_real_ones_and_the_same_in_e
         assert NAME.fullmatch(tool.name)
         jsonschema_rs.Draft202012Validator(tool.parameters).validate(bench.arguments_for(tool.parameters))
     assert len(bench.generated(10)) == 10
+
+
+def test_a_folder_stands_for_its_files(tmp_path: Path):
+    for name in ("b", "a"):
+        listed = {"server": name, "tools": [{"name": f"{name}_do", "description": "Does it."}]}
+        (tmp_path / f"{name}.json").write_text(json.dumps(listed), encoding="utf-8")
+    assert [tool.own for tool in bench.from_files([tmp_path]).tools] == ["a_do", "b_do"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(bench.ToolFileError, match=r"the folder has no \*\.json"):
+        bench.from_files([tmp_path / "empty"])

@@ -89,10 +89,10 @@ def embedded() -> ToolSet:
 def from_files(paths: Sequence[str | Path]) -> ToolSet:
     """The tools of files: MCP `tools/list` answers, bare lists of tools, or `{"server": ..., "tools": [...]}`.
 
-    Raises `ToolFileError`, naming file and problem, for one that cannot be read, is no JSON, or has no usable tools.
+    A folder stands for its `*.json` files in alphabetical order. Raises `ToolFileError`, naming file and problem, for one that cannot be read, is no JSON, or has no usable tools.
     """
     entries: list[tuple[str, Json]] = []
-    for path in map(Path, paths):
+    for path in (file for given in map(Path, paths) for file in _files(given)):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -103,6 +103,15 @@ def from_files(paths: Sequence[str | Path]) -> ToolSet:
             raise ToolFileError(f"{path}: is not JSON: {error}") from error
         entries += _entries(str(path), data, default=_alias(path.stem))
     return _named(entries)
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob("*.json"))
+    if not found:
+        raise ToolFileError(f"{path}: the folder has no *.json")
+    return found
 
 
 def _entries(label: str, data: object, default: str = "") -> list[tuple[str, Json]]:

@@ -29,7 +29,7 @@ def with_json_target(arguments: list[str]) -> list[str]:
 
 _Tools = Annotated[
     list[Path] | None,
-    typer.Option("--tools", metavar="FILE", help="JSON of an MCP tools/list; repeatable. Default: built in."),
+    typer.Option("--tools", metavar="PATH", help="JSON of an MCP tools/list, or a folder; repeatable. Default: built in."),
 ]
 _Generate = Annotated[
     int | None,
