@@ -153,8 +153,14 @@ class Answers:
             load_at_most=most if room is None else min(most, room - len(added)),
             load_tokens=self.policy.load_tokens,
             size_of=self.registry.tokens,
-            short_of_cache=self.short_of_cache(),
+            short_of_cache=self._short(added),
         )
+
+    def _short(self, added: Collection[str]) -> int:
+        """What the prompt lacks to be cached, beside what is loaded already; 0 where loads are asked about."""
+        if self.policy.confirm != "never":
+            return 0
+        return max(self.short_of_cache() - sum(map(self.registry.tokens, added)), 0)
 
     def _index(self) -> ToolIndex | FusedRanker:
         index, ranker = self.registry.index, self.policy.search

@@ -61,6 +61,13 @@ class Checkpoints:
                 number = next(iter(self._kept))
                 self._drop(number, self._kept[number][3])
 
+    def forget(self, messages: Sequence[Json]) -> None:
+        """Drop what goes on behind these messages: a turn that follows them has just been remembered anew."""
+        with self._lock:
+            for number, (_, known, _, old) in list(self._kept.items()):
+                if len(known) > len(messages) and known[: len(messages)] == messages:
+                    self._drop(number, old)
+
     def _touch(self, number: int) -> None:
         with self._lock:
             if number in self._kept:

@@ -171,7 +171,12 @@ class Deciding:
             named = writer.unlisted(known, named)
         else:
             loader = self._loader(dialect, registry, known, text)
-            writer = Composer(dialect, registry, loader, declare_all=threaded or self._declares_all(point))
+            writer = Composer(
+                dialect,
+                registry,
+                loader,
+                declare_all=threaded or self._declares_all(point, state_of(transcript), registry),
+            )
             named = tuple(name for name in named if registry.is_deferred(name))
         return Plan(
             policy=self.policy,
@@ -235,10 +240,15 @@ class Deciding:
         # Otherwise there is another loader, and there are other tools in the list.
         return known if known.load_point == load_point or (alike and dialect.by_reference) else None
 
-    def _declares_all(self, point: LoadPoint | None) -> bool:
-        """Whether every deferred tool is declared from the start: by the data, or as the endpoint has asked for."""
-        known = self.refusals | self.doubts  # to declare more tools in the middle of a conversation changes no prompt
-        return point is not None and (point.declare == "all" or Refusal(point.name, wants_all=True) in known)
+    def _declares_all(self, point: LoadPoint | None, state: State | None, registry: Registry) -> bool:
+        """Whether every deferred tool is declared: by the data, as the endpoint has asked for, or as it was begun."""
+        if point is None:
+            return False
+        late = Refusal(point.name, wants_all=True)
+        if point.declare == "all" or late in self.refusals:
+            return True
+        begun = state is not None and 0 < len(state.declared) < len(registry.deferred)
+        return late in self.doubts and not begun and point.name != self.policy.load_point
 
     def additive(self, chosen: Chosen) -> LoadPoint | None:
         """The form by which tools are placed where the model did not search, beside the native form of the request."""

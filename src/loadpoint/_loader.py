@@ -224,7 +224,7 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
     hits = searching.search(query.query, limit=2 * max(query.max_results, load_at_most, MOST_RESULTS))
     hits = [hit for hit in hits if hit.name in callable_now or hit.name in waiting]
     within = _within(hits, callable_now, query.max_results, load_at_most, load_tokens, size_of)
-    added = _near_best(within, callable_now, size_of)
+    added = _near_best(within, callable_now, size_of, cuts=not getattr(searching, "by_rank", False))
     if short_of_cache and query.max_results >= DEFAULT_RESULTS:
         rest = [hit.name for hit in hits if hit.name not in callable_now and hit.name not in added]
         spent = sum(map(size_of, added))
@@ -270,14 +270,21 @@ def _within(
     return found
 
 
-def _near_best(found: Sequence[Match], callable_now: Collection[str], size_of: Callable[[str], int]) -> set[str]:
-    """What of it loads in any case: the best, what is named exactly, and the first few near the best by words."""
+def _near_best(
+    found: Sequence[Match], callable_now: Collection[str], size_of: Callable[[str], int], *, cuts: bool
+) -> set[str]:
+    """What of it loads in any case: the best, what is named exactly, and the first few near the best.
+
+    `cuts`: whether the scores say how well something fits, so that what fits less well can be left out.
+    """
     new = [hit for hit in found if hit.name not in callable_now]
     best = max((hit.score for hit in found if not hit.why.startswith("exact")), default=0.0)
     return {
         hit.name
         for at, hit in enumerate(new)
-        if not at or hit.why.startswith("exact") or (at < _USUAL and hit.score >= _share(size_of(hit.name)) * best)
+        if not at
+        or hit.why.startswith("exact")
+        or (at < _USUAL and (not cuts or hit.score >= _share(size_of(hit.name)) * best))
     }
 
 

@@ -17,6 +17,8 @@ _STATUS = (400, 422)
 """Refused by the provider, and by servers that check a request against a schema before they read it."""
 _TOLD = 200
 _TELLING = 2
+_PLACES = 1_000
+"""Endpoints with models of which one client remembers that they cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,14 @@ class Doubts:
 
     def __init__(self) -> None:
         self._misses: dict[tuple[str, str, Refusal], int] = {}
+        self._reads: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
+
+    def read(self, place: str, model: str) -> None:
+        """Note that an endpoint has read from its cache for a model; where it never does, a miss says nothing."""
+        with self._lock:
+            if len(self._reads) < _PLACES:
+                self._reads.add((place, model))
 
     def of(self, place: str, model: str) -> frozenset[Refusal]:
         """What is doubted at an endpoint for a model."""
@@ -65,10 +74,13 @@ class Doubts:
         with self._lock:
             key = (place, model, what)
             before = self._misses.get(key, 0)
-            if before >= _TELLING:
+            if before >= _TELLING or (place, model) not in self._reads:
                 return False
-            self._misses[key] = before + 1 if missed else 0
-            return self._misses[key] >= _TELLING
+            if not missed:
+                self._misses.pop(key, None)
+                return False
+            self._misses[key] = before + 1
+            return before + 1 >= _TELLING
 
 
 def doubtful(plan: Plan) -> Refusal:

@@ -116,6 +116,8 @@ def cached_after_load(call: Call) -> bool | None:
     plan, at = call.plan, call.loaded_in
     if plan.point is None or plan.hosted or not plan.cached_from or at is None or at + 1 >= len(call.log):
         return None
+    if callable(plan.policy.confirm):  # somebody is asked in between, which takes as long as it takes
+        return None
     fields = plan.dialect.usage_fields
     cached = read_from_cache(call.log[at + 1].usage, fields)
     if cached is None or read(call.log[at].usage, fields).input_tokens < 2 * max(plan.cached_from, _CACHED):

@@ -224,11 +224,18 @@ class Sending:
         """How many tokens (estimate, from above) the prompt lacks to be cached; 0 where it is, and where nothing is."""
         least = self.plan.cached_from
         tools, context = context_tokens(self)
-        kept = tools if self.plan.strategy == "resend" else context  # the next load breaks the prompt behind its tools
+        kept = tools if self.plan.strategy == "resend" else context  # the next load breaks the prompt there
         return max(round(max(least, _SMALL) * _MARGIN) - kept, 0) if least else 0
 
     def _compose(self, state: State | None) -> Composed:
-        return self.plan.composer.compose(state, self.proofs, self.plan.forced, self.referred, self.valued)
+        proofs = [replace(proof, placed=proof.placed and not self._unnamed(proof)) for proof in self.proofs]
+        return self.plan.composer.compose(state, proofs, self.plan.forced, self.referred, self.valued)
+
+    def _unnamed(self, proof: Evidence) -> bool:
+        """Whether a tool is demanded that stands where no `tool_choice` can name it: then the list holds it as well."""
+        additive = self.plan.additive
+        ours = proof.name in self.plan.forced and proof.why != "search"
+        return ours and additive is not None and NAMED not in additive.choosable
 
     def _known(self, name: str) -> bool:
         return self.plan.registry.is_deferred(name) or name in self.late

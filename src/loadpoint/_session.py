@@ -32,7 +32,7 @@ from ._replay import Reader, Replayer
 from ._report import CallReport
 from ._reporting import cached_after_load, passing_report
 from ._stored import Stored
-from ._usage import add, read, with_iterations
+from ._usage import add, read, read_from_cache, with_iterations
 from .errors import PolicyError
 
 log = logging.getLogger("loadpoint")
@@ -220,6 +220,8 @@ class Session:
             found = []
         for key, record in found:
             self.add(key, record)
+        # Another conversation of the same words may have gone on from here, with other hidden rounds.
+        self._checkpoints.forget(call.dialect.messages(call.request.body))
         self.tell(call.report)
 
     # -- reports -------------------------------------------------------------------------------------------------
@@ -272,11 +274,14 @@ class Session:
 
     def doubted(self, call: Call) -> tuple[str, ...]:
         """Count whether the cache was read behind the load of a call; a warning when it has been missed too often."""
+        place, model = self.place(call.request), str(call.request.body.get("model") or "")
+        if any(read_from_cache(entry.usage, call.dialect.usage_fields) for entry in call.log):
+            self.doubts.read(place, model)
         cached = cached_after_load(call)
         if cached is None:
             return ()
-        what, place = doubtful(call.plan), self.place(call.request)
-        if not self.doubts.count(place, str(call.request.body.get("model") or ""), what, missed=not cached):
+        what = doubtful(call.plan)
+        if not self.doubts.count(place, model, what, missed=not cached):
             return ()
         instead = "declare every tool from the start" if what.wants_all else "load tools in the next form"
         text = f"behind loads by {what.point} nothing is read from the cache here; new conversations {instead}"

@@ -22,6 +22,8 @@ def new(form: Form, before: Conversation | None = None) -> Conversation:
     talk.reports = before.reports if before else talk.reports
     talk.user(f"with {'other' if before else 'many'} words in it " * 900)
     talk.send(Move(text="ok"))
+    talk.user("and on")
+    talk.send(Move(text="ok"))  # reads from the cache, so that a miss says something
     return talk
 
 
@@ -91,3 +93,28 @@ def test_a_usage_that_does_not_speak_of_the_cache_is_no_miss():
     usage = Round(None, 1.0, {"prompt_tokens": 5_000}).usage
     assert read_from_cache(usage, fields) is None
     assert read_from_cache({**usage, "prompt_tokens_details": {"cached_tokens": 0}}, fields) == 0
+
+
+@native
+def test_where_the_cache_is_never_read_nothing_is_doubted(form: Form):
+    """An endpoint that says 0 whatever was sent: the load points have nothing to do with it."""
+    talk = form.talk({"cache": "auto", "catalog_tokens": 0})
+    talk.user("with many words in it " * 900)
+    for name in NAMES[:3]:
+        load(talk, name, cached=False)
+    assert talk.session.doubts.of(talk.base, talk.model) == frozenset()
+
+
+@native
+def test_a_question_that_takes_its_time_is_no_miss(form: Form):
+    talk = new(form)
+
+    def slow(_names: object) -> bool:
+        talk.server.forget_caches()
+        return True
+
+    talk.session._policy = talk.policy.replace(confirm=slow)
+    for name in NAMES[:2]:
+        talk.user("find")
+        talk.send(Move(calls=[search(name)]), Move(text="ok"))
+        assert not warned(talk)

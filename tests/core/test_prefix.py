@@ -274,3 +274,17 @@ def test_another_model_reads_no_cache_of_the_first(form: Form) -> None:
     talk.send(Move(text="ok"))
     assert (talk.report.prefix.stable, talk.report.prefix.broke) == (False, "model_changed")
     assert talk.report.prefix.predicted == 0
+
+
+@pytest.mark.parametrize(
+    "extra", [{"tool_choice": {"type": "auto"}}, {"output_config": {}}, {"speed": "standard"}], ids=str
+)
+def test_a_default_that_is_spelled_out_is_no_change(extra: dict[str, Any]) -> None:
+    talk = Form(MESSAGES, "native", stream=False).talk({"cache": "auto"})
+    talk.user("many words in it " * 900)
+    talk.send(Move(text="ok"))
+    talk.extra = extra
+    talk.user("b")
+    talk.send(Move(text="ok"))
+    assert (talk.report.prefix.billed or 0) > 2000
+    assert talk.report.prefix.broke is None

@@ -222,3 +222,23 @@ def test_the_choice_of_an_unknown_shape_is_sent_as_it_came(form: Form) -> None:
     talk.user("go")
     talk.send(Move(text="hello"))
     assert talk.body["tool_choice"] == choice["tool_choice"]
+
+
+@everywhere
+@pytest.mark.parametrize("way", ["call", "push"])
+def test_a_tool_that_was_placed_can_be_demanded(form: Form, way: str) -> None:
+    """Placed where no choice can name it: then it has to stand in the list as well."""
+    talk = form.talk()
+    talk.user("a")
+    if way == "call":
+        talk.answer(talk.send(Move(calls=[(TOOL, {"id": 1})])))
+    else:
+        talk.names = [name for name in NAMES if name != TOOL]
+        talk.load("photo_list")
+        talk.names = NAMES
+        talk.answer(talk.send(Move(calls=[(TOOL, {"id": 1})])))
+    talk.send(Move(text="x"))
+    talk.user("b")
+    talk.extra = forced(form, TOOL)
+    reply = talk.send(Move(calls=[(TOOL, {"id": 1})]))
+    assert talk.calls(reply) == [(TOOL, {"id": 1})]

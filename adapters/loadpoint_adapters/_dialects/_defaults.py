@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from loadpoint._json import Json
+from loadpoint._json import Json, as_object
 
 
 class Defaults:
@@ -18,11 +18,14 @@ class Defaults:
             return None
         return next((kind for end, kind in self.operations.items() if path.partition("?")[0].endswith(end)), None)
 
-    settings: ClassVar[tuple[str, ...]] = ()
-    """The fields of a request that stand in the prompt beside tools, system prompt and messages."""
+    settings: ClassVar[Mapping[str, object]] = {}
+    """The fields of a request that stand in the prompt beside tools, system prompt and messages, with what each is when
+    it is not given; None where that has no name.
+    """
 
     def rendered(self, body: Json) -> Json:
-        return {name: body[name] for name in self.settings if body.get(name) is not None}
+        given = {name: _without_nulls(body.get(name)) for name in self.settings}
+        return {name: value for name, value in given.items() if value not in (None, {}, self.settings[name])}
 
     def stored(self, method: str, path: str) -> str | None:
         return None
@@ -59,3 +62,8 @@ class Defaults:
 
     def turned_back(self, body: Json) -> Json:
         return body
+
+
+def _without_nulls(value: object) -> object:
+    found = as_object(value)
+    return value if found is None else {key: inner for key, inner in found.items() if inner is not None}

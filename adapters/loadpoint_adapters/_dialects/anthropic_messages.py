@@ -49,7 +49,13 @@ class AnthropicMessages(Defaults):
         input_is_total=False,
     )
     # https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache
-    settings = ("tool_choice", "thinking", "output_config", "output_format", "speed")
+    settings: ClassVar = {
+        "tool_choice": {"type": "auto"},
+        "thinking": None,
+        "output_config": None,
+        "output_format": None,
+        "speed": "standard",
+    }
     renders = frozenset({"tool_reference", "tool_addition", "hosted_search", "gateway_search"})
     lists_iterations = True
     server_keeps_tools = True

@@ -39,7 +39,12 @@ class OpenAIChat(Defaults):
         input_is_total=True,
     )
     # https://developers.openai.com/api/docs/guides/prompt-caching; this API's names for them: inferred
-    settings = ("parallel_tool_calls", "response_format", "reasoning_effort", "verbosity")
+    settings: ClassVar = {
+        "parallel_tool_calls": True,
+        "response_format": {"type": "text"},
+        "reasoning_effort": None,
+        "verbosity": None,
+    }
     renders = frozenset({_SYSTEM, _REFERENCE, _GATEWAY})
     lists_iterations = False
     server_keeps_tools = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, ClassVar
 
 from loadpoint._dialect import CallView, Choice, Decider, Held, Outcome, ReplyView, Shown, StreamMerger, View
 from loadpoint._json import Json, as_list, as_object, objects
@@ -46,7 +46,12 @@ class OpenAIResponses(Defaults):
         input_is_total=True,
     )
     # https://developers.openai.com/api/docs/guides/prompt-caching
-    settings = ("parallel_tool_calls", "text", "reasoning", "context_management")
+    settings: ClassVar = {
+        "parallel_tool_calls": True,
+        "text": {"format": {"type": "text"}},
+        "reasoning": None,
+        "context_management": None,
+    }
     renders = frozenset({_SEARCH, _ADDED, _HOSTED, _GATEWAY})
     lists_iterations = False
     server_keeps_tools = False

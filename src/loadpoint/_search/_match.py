@@ -68,6 +68,11 @@ class FusedRanker:
         self._ranker = ranker
         self._rank: RankFunction = ranker.rank if isinstance(ranker, Ranker) else ranker
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether scores come from ranks: they order, and say nothing about how well something fits."""
+        return not isinstance(getattr(self._ranker, "weight", None), int | float)
+
     def search(self, query: str, limit: int = 4) -> list[Match]:
         """At most `limit` matches, best first; empty if neither side finds anything."""
         weight: object = getattr(self._ranker, "weight", None)
@@ -85,8 +90,10 @@ class FusedRanker:
             scores = _by_rank(local, foreign)
         scores.update((match.name, match.score + 1_000.0) for match in exact)
         reasons: dict[str, list[str]] = {}
-        for match in (*local, *foreign):
+        for match in local:
             reasons.setdefault(match.name, []).append(match.why)
+        for match in foreign:  # only a name of the query's is exact
+            reasons.setdefault(match.name, []).append(f"ranker: {match.why}")
         ranked = sorted(scores, key=lambda name: (-scores[name], self._index.position(name)))
         return [Match(name, scores[name], "; ".join(dict.fromkeys(reasons[name]))) for name in ranked[:limit]]
 
@@ -98,13 +105,28 @@ class FusedRanker:
         """What the ranker finds; None if it fails."""
         seconds = getattr(self._ranker, "timeout", _TIMEOUT)
         try:
-            found = _within(seconds, lambda: self._rank(query, self._index.tools, limit))
+            found = list(map(_usable, _within(seconds, lambda: self._rank(query, self._index.tools, limit))))
         except Exception as problem:  # noqa: BLE001 - a plug-in must not cost the user the whole call
             name = getattr(self._ranker, "__name__", type(self._ranker).__name__)
             warnings.warn(f"ranker {name} failed: {problem!r}", RuntimeWarning, stacklevel=3)
             return None
         known = {match.name: match for match in reversed(found) if self._index.position(match.name) >= 0}
         return [match for match in found if known.get(match.name) is match]
+
+
+def _usable(found: object) -> Match:
+    number: object = getattr(found, "score", None)
+    if (
+        not isinstance(found, Match)
+        or not isinstance(number, int | float)
+        or not all(map(_is_text, (found.name, found.why)))
+    ):
+        raise TypeError(f"{found!r} is no Match with a name, a score and a reason")
+    return found
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _by_rank(*rankings: Sequence[Match]) -> dict[str, float]:

@@ -89,7 +89,8 @@ def embedded() -> ToolSet:
 def from_files(paths: Sequence[str | Path]) -> ToolSet:
     """The tools of files: MCP `tools/list` answers, bare lists of tools, or `{"server": ..., "tools": [...]}`.
 
-    A folder stands for its `*.json` files in alphabetical order. Raises `ToolFileError`, naming file and problem, for one that cannot be read, is no JSON, or has no usable tools.
+    A folder stands for its `*.json` files in alphabetical order. Raises `ToolFileError`, naming file and problem, for
+    one that cannot be read, is no JSON, or has no usable tools.
     """
     entries: list[tuple[str, Json]] = []
     for path in (file for given in map(Path, paths) for file in _files(given)):

@@ -29,7 +29,9 @@ def with_json_target(arguments: list[str]) -> list[str]:
 
 _Tools = Annotated[
     list[Path] | None,
-    typer.Option("--tools", metavar="PATH", help="JSON of an MCP tools/list, or a folder; repeatable. Default: built in."),
+    typer.Option(
+        "--tools", metavar="PATH", help="JSON of an MCP tools/list, or a folder; repeatable. Default: built in."
+    ),
 ]
 _Generate = Annotated[
     int | None,
