@@ -6,8 +6,8 @@ deferred tool itself. Nothing that a user, a model or a tool merely says is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ._bridge import loaded_names
 from ._dialect import View
@@ -69,3 +69,13 @@ def evidence(
 def _take_back(found: dict[str, Evidence], names: Iterable[str]) -> None:
     for name in names:
         found.pop(name, None)
+
+
+def not_taken_back(views: Sequence[View]) -> list[View]:
+    """The views as if nothing had been removed: what was sent before a removal stays where it was sent."""
+    return [
+        replace(view, results=tuple(replace(result, removed=()) for result in view.results))
+        if any(result.removed for result in view.results)
+        else view
+        for view in views
+    ]

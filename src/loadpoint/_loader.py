@@ -224,7 +224,7 @@ def answer(  # noqa: PLR0913 - a pure function of everything that an answer depe
     hits = searching.search(query.query, limit=2 * max(query.max_results, load_at_most, MOST_RESULTS))
     hits = [hit for hit in hits if hit.name in callable_now or hit.name in waiting]
     within = _within(hits, callable_now, query.max_results, load_at_most, load_tokens, size_of)
-    added = _near_best(within, callable_now, size_of, cuts=not getattr(searching, "by_rank", False))
+    added = near_best(within, callable_now, size_of, cuts=not getattr(searching, "by_rank", False))
     if short_of_cache and query.max_results >= DEFAULT_RESULTS:
         rest = [hit.name for hit in hits if hit.name not in callable_now and hit.name not in added]
         spent = sum(map(size_of, added))
@@ -270,7 +270,7 @@ def _within(
     return found
 
 
-def _near_best(
+def near_best(
     found: Sequence[Match], callable_now: Collection[str], size_of: Callable[[str], int], *, cuts: bool
 ) -> set[str]:
     """What of it loads in any case: the best, what is named exactly, and the first few near the best.

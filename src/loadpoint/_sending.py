@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from ._answers import Answers
 from ._bridge import Bridge
 from ._compose import Composed, definitions, references
-from ._dialect import View
 from ._json import Json, canonical, digest, well_formed
 from ._ledger._record import State
-from ._loaded import Evidence, evidence
+from ._loaded import Evidence, evidence, not_taken_back
 from ._plan import ALLOWED, NAMED, Plan, Request
 from ._prefix import tools_changed
 from ._registry import without_keys
@@ -97,6 +96,7 @@ class Sending:
             forced=plan.forced,
             owed=tuple(dict.fromkeys([*plan.forced, *plan.pushed, *late, *self.stale])),
             stale=frozenset(self.stale),
+            untold=frozenset(proof.name for proof in self.proofs if proof.why == "call"),
         )
 
     # -- what is loaded, and where -------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Sending:
 
         Once there, a load stays, whatever has become of its tool since.
         """
-        views = _not_taken_back(self.plan.transcript.views)
+        views = not_taken_back(self.plan.transcript.views)
         roles = ["", *(view.role for view in views)]
         turns = [at for at in range(len(views)) if roles[at + 1] == "assistant" != roles[at]]
         kept, listed = self._kept(), self._listed()
@@ -394,13 +394,3 @@ class Sending:
         )
         known = plan.state
         return known if known is not None and known == state else state  # one object for a conversation's records
-
-
-def _not_taken_back(views: Sequence[View]) -> list[View]:
-    """The views as if nothing had been removed: what was sent before a removal stays where it was sent."""
-    return [
-        replace(view, results=tuple(replace(result, removed=()) for result in view.results))
-        if any(result.removed for result in view.results)
-        else view
-        for view in views
-    ]

@@ -346,3 +346,26 @@ def test_a_tool_in_a_namespace_is_called_in_it(stream: bool) -> None:
     talk.send(Move(text="done"))
     assert '"mail.send' in json.dumps(talk.body["input"]).replace("\\", "")
     assert "namespace" not in json.dumps(talk.body)
+
+
+@pytest.mark.requirement("N14")
+@frozen
+def test_a_query_loads_what_is_near_the_best_and_names_a_few_more(form: Form) -> None:
+    talk = form.talk()
+    talk.user("go")
+    talk.send(raw(talk, (LOADS, {"query": "archive one parcel"})), Move(text="ok"))
+    assert talk.report.loaded[0].name == "parcel_archive"
+    assert len(talk.report.loaded) <= 4
+    (text,) = talk.results().values()
+    assert "Also found, not loaded: " in json.dumps(text)
+
+
+@frozen
+def test_what_is_loaded_but_told_nowhere_is_told_again(form: Form) -> None:
+    """The record of the search is lost; the call that is left says that the tool was loaded, not how it is used."""
+    talk = form.talk()
+    talk.load(TOOL)
+    talk.restart()
+    talk.user("again")
+    talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
+    assert f"## {TOOL}" in json.dumps([*talk.results().values()])

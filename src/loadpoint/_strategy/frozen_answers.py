@@ -21,12 +21,14 @@ from .._bridge import (
 )
 from .._dialect import CallView, Outcome
 from .._json import canonical, dumps
-from .._loader import searcher
+from .._loader import near_best, searcher
 from .._registry import Entry
 from .._report import Search
 from .._tool import Tool
 
 log = logging.getLogger("loadpoint")
+_NAMED = 5
+"""How many of the tools that fit less well are named."""
 
 
 @dataclass(slots=True)
@@ -35,7 +37,8 @@ class FrozenAnswers(Answers):
 
     `listed` are the names in the list of tools, `forced` what the caller's `tool_choice` names and only the bridge
     reaches. `owed` are tools that the next load brings along: those, what was pushed or has become resident, and what
-    is `stale`, because it was told of in another definition.
+    is `stale`, because it was told of in another definition. `untold` are tools that were called although no text of
+    what is sent tells of their use.
     """
 
     bridge: Bridge = field(default_factory=Bridge)
@@ -43,6 +46,7 @@ class FrozenAnswers(Answers):
     forced: tuple[str, ...] = ()
     owed: tuple[str, ...] = ()
     stale: frozenset[str] = frozenset()
+    untold: frozenset[str] = frozenset()
     _readings: dict[str, Target | Refused] = field(default_factory=dict[str, "Target | Refused"])
     _failures: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -56,10 +60,12 @@ class FrozenAnswers(Answers):
         forced: tuple[str, ...],
         owed: tuple[str, ...],
         stale: frozenset[str],
+        untold: frozenset[str],
     ) -> FrozenAnswers:
         """The same answers for a conversation with a bridge."""
         known = {part.name: getattr(answers, part.name) for part in fields(Answers)}
-        return cls(**known, bridge=bridge, listed=frozenset(listed), forced=forced, owed=owed, stale=stale)
+        listed = frozenset(listed)
+        return cls(**known, bridge=bridge, listed=listed, forced=forced, owed=owed, stale=stale, untold=untold)
 
     def is_ours(self, call: CallView) -> bool:
         """See `Answers.is_ours`."""
@@ -170,15 +176,20 @@ class FrozenAnswers(Answers):
         resident = self._before()
         behind = self._behind()
 
-        def search(query: str, limit: int) -> Sequence[str]:
-            found = searcher(self._index(), (*behind.values(), *resident.values())).search(query, limit)
-            return [match.name for match in found if match.name in behind or match.name in resident]
+        less: list[str] = []
 
-        return answer_load(
+        def search(query: str, limit: int) -> Sequence[str]:
+            index = searcher(self._index(), (*behind.values(), *resident.values()))
+            found = [match for match in index.search(query, limit) if match.name in behind or match.name in resident]
+            close = near_best(found, resident, self.registry.tokens, cuts=not getattr(index, "by_rank", False))
+            less.extend(match.name for match in found if match.name in behind and match.name not in close)
+            return [match.name for match in found if match.name not in less]
+
+        answer = answer_load(
             request,
             listed=behind,
             registered=behind.keys() | resident.keys(),
-            loaded={*self.loaded(), *added} - resident.keys() - self.stale,
+            loaded=({*self.loaded()} - self.untold | {*added}) - resident.keys() - self.stale,
             resident=resident.keys(),
             search=search,
             confirm="model" if self.policy.confirm == "model" else "never",
@@ -187,3 +198,6 @@ class FrozenAnswers(Answers):
             size_of=self.registry.tokens,
             bridge=self.bridge,
         )
+        if not less or answer.failed:
+            return answer
+        return replace(answer, text=f"{answer.text}\n\nAlso found, not loaded: {', '.join(less[:_NAMED])}.")
