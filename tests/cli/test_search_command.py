@@ -58,4 +58,27 @@ def test_an_unreadable_eval_file_is_exit_2(catalog: str, tmp_path: Path, capsys:
     file = tmp_path / "bad.jsonl"
     file.write_text('{"query": 1}\n', "utf-8")
     assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 2
-    assert "each line must be" in capsys.readouterr().err
+    assert "line 1: expected" in capsys.readouterr().err
+    file.write_text("\n", "utf-8")
+    assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 2
+
+
+def test_gold_may_be_the_name_that_the_server_has(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "labelled.jsonl"
+    file.write_text('{"query": "new issue", "gold": ["create_issue"]}\n', "utf-8")
+    assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 0
+    assert "1 query; recall at 5: 1.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["{broken", "[]", '{"tools": []}', '"x"', '[{"name": 1}]', "\udcff", None])
+def test_an_unusable_catalog_is_exit_2_in_one_line(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "bad.json"
+    if text is not None:
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["search", "--catalog", str(file), "x"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("loadpoint: --catalog: ")
+    assert told.err.count("\n") == 1

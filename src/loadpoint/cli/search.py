@@ -28,7 +28,7 @@ def command(
     evaluate: Annotated[
         Path | None,
         typer.Option(
-            "--eval", metavar="FILE", help='JSON lines {"query": ..., "gold": [names]}; gold [] fits nothing.'
+            "--eval", metavar="FILE", help='JSON lines {"query": ..., "gold": \\[names]}; an empty gold: nothing fits.'
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
@@ -39,9 +39,13 @@ def command(
         return EXIT_USAGE
     from .._search import ToolIndex
     from .._tool import Tool
-    from ..bench import from_files
+    from ..bench import ToolFileError, from_files
 
-    listed = from_files(catalog).tools
+    try:
+        listed = from_files(catalog).tools
+    except ToolFileError as error:
+        print(f"loadpoint: --catalog: {error}", file=sys.stderr)
+        return EXIT_USAGE
     index = ToolIndex([Tool(tool.name, tool.description, tool.parameters, server=tool.server) for tool in listed])
     if evaluate is not None:
         return _evaluate(index, evaluate, limit, as_json=as_json)
@@ -74,10 +78,15 @@ def _show(index: ToolIndex, query: str, found: Sequence[Match]) -> None:
 
 def _evaluate(index: ToolIndex, file: Path, limit: int, *, as_json: bool) -> int:
     try:
-        labelled = [_labelled(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+        lines = [(at, line) for at, line in enumerate(file.read_text("utf-8").splitlines(), 1) if line.strip()]
+        labelled = [_labelled(at, line) for at, line in lines]
     except (OSError, ValueError) as error:
         print(f"loadpoint: --eval: {file}: {error}", file=sys.stderr)
         return EXIT_USAGE
+    if not labelled:
+        print(f"loadpoint: --eval: {file}: no line in it", file=sys.stderr)
+        return EXIT_USAGE
+    own = {tool.name.partition("__")[2]: tool.name for tool in index.tools}  # as its server calls it
     missed: list[dict[str, Any]] = []
     shares: list[float] = []
     false = outside = 0
@@ -87,7 +96,8 @@ def _evaluate(index: ToolIndex, file: Path, limit: int, *, as_json: bool) -> int
             outside += 1
             false += bool(found)
             continue
-        shares.append(len(set(gold) & set(found)) / len(set(gold)))
+        wanted = {name if index.position(name) >= 0 else own.get(name, name) for name in gold}
+        shares.append(len(wanted & set(found)) / len(wanted))
         if shares[-1] < 1.0:
             missed.append({"query": query, "gold": gold, "found": found})
     report = {
@@ -101,21 +111,23 @@ def _evaluate(index: ToolIndex, file: Path, limit: int, *, as_json: bool) -> int
     if as_json:
         _write(report)
     else:
-        print(
-            f"{len(labelled)} queries; recall at {limit}: {report['recall']}; false returns: {report['false_returns']}"
-        )
+        counted = f"{len(labelled)} {'query' if len(labelled) == 1 else 'queries'}"
+        print(f"{counted}; recall at {limit}: {report['recall']}; false returns: {report['false_returns']}")
         for miss in missed[:20]:
             print(f"  missed {miss['gold']} for {miss['query'][:100]!r}, found {miss['found']}")
     return EXIT_FINDINGS if missed or false else EXIT_OK
 
 
-def _labelled(line: str) -> tuple[str, list[str]]:
+def _labelled(at: int, line: str) -> tuple[str, list[str]]:
     from .._json import as_list, as_object
 
-    value = as_object(json.loads(line)) or {}
+    try:
+        value = as_object(json.loads(line)) or {}
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"line {at}: is not JSON: {error}") from error
     query: object = value.get("query")
     if not isinstance(query, str) or not isinstance(value.get("gold"), list):
-        raise ValueError('each line must be {"query": string, "gold": [names]}')
+        raise ValueError(f'line {at}: expected {{"query": string, "gold": [names]}}')
     return query, [str(name) for name in as_list(value["gold"])]
 
 

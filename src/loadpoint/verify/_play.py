@@ -72,7 +72,9 @@ def dialect_of(name: str) -> Dialect:
 
 
 class Player:
-    """Plays one side. `nonce` stands in the system prompt, so that the two sides and two runs share no cache."""
+    """Plays one side. `nonce` stands in the first tool and in the system prompt, so that no two sides or runs share a
+    cache: tools come first in a prompt, and where they are deferred the system prompt does.
+    """
 
     def __init__(self, place: Place, settings: Settings, meter: Meter, progress: Progress) -> None:
         self._place = place
@@ -92,7 +94,7 @@ class Player:
             client=client,
             model=self._place.model,
             system=_script.system(rule.minimum, f"{nonce}-{name}"),
-            tools=_script.tools(),
+            tools=_script.tools(f"{nonce}-{name}"),
             limit=self._place.limit,
             max_tokens=self._settings.max_tokens,
         )

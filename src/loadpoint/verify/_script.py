@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from .._json import Json, dumps
@@ -58,11 +58,12 @@ ARGUMENTS: dict[str, tuple[Json, ...]] = {
 
 
 @lru_cache(maxsize=1)
-def tools() -> Sequence[BenchTool]:
-    """Sixty of the embedded tools, those of the script among them."""
+def tools(nonce: str = "") -> Sequence[BenchTool]:
+    """Sixty of the embedded tools, those of the script among them. `nonce` stands in the first one's description."""
     everything = embedded()
     wanted = {said.expects for said in TURNS}
-    return everything.sized(TOOLS, [tool for tool in everything.tools if tool.name in wanted]).tools
+    first, *rest = everything.sized(TOOLS, [tool for tool in everything.tools if tool.name in wanted]).tools
+    return (replace(first, description=f"Run {nonce}. {first.description}") if nonce else first, *rest)
 
 
 def answer(name: str, count: int) -> str:
