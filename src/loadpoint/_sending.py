@@ -96,6 +96,7 @@ class Sending:
             forced=plan.forced,
             owed=tuple(dict.fromkeys([*plan.forced, *plan.pushed, *late, *self.stale])),
             stale=frozenset(self.stale),
+            guidelines=self.session.guidelines,
             untold=frozenset(proof.name for proof in self.proofs if proof.why == "call"),
         )
 

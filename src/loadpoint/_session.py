@@ -32,6 +32,7 @@ from ._replay import Reader, Replayer
 from ._report import CallReport
 from ._reporting import cached_after_load, passing_report
 from ._stored import Stored
+from ._tool import Tool
 from ._usage import add, read, read_from_cache, with_iterations
 from .errors import PolicyError
 
@@ -44,6 +45,11 @@ _RegistryKey: TypeAlias = "tuple[str, tuple[str, ...], tuple[str, ...], NameLimi
 @runtime_checkable
 class Box(Protocol):
     """What a session asks of a toolbox."""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, with what no wire definition carries."""
+        ...
 
     @property
     def generation(self) -> int:
@@ -150,6 +156,11 @@ class Session:
         names = {dialect.tool_name(tool) for tool in objects(own)}
         more = [wire for wire in self.toolbox.wires(dialect) if dialect.tool_name(wire) not in names]
         return replace(request, body=dialect.with_tools(request.body, [*own, *more])) if more else request
+
+    @property
+    def guidelines(self) -> dict[str, tuple[str, ...]]:
+        """What the application's tools say of their use, by name: no wire definition carries it."""
+        return {tool.name: tool.guidelines for tool in self.toolbox.tools if tool.guidelines} if self.toolbox else {}
 
     def reader(self, dialect: Dialect) -> Reader:
         """The reader of a dialect's messages, which remembers those it has read."""

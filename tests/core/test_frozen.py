@@ -25,7 +25,7 @@ from tests.core.conversation import (
 )
 from tests.core.test_conversations import STYLES, play, turns
 
-from loadpoint import InProcessLedger, Toolbox
+from loadpoint import InProcessLedger, Tool, Toolbox
 from loadpoint.emulator import Move
 
 TOOL = "invoice_export"
@@ -48,7 +48,8 @@ def shown_arguments(talk: Conversation, reply: dict[str, Any]) -> list[Any]:
 
 
 @frozen
-@pytest.mark.requirement("P4", "P5", "P6", "P7", "P18")
+@pytest.mark.requirement("P1", "P2", "P4", "P5", "P6", "P7", "P18")
+@pytest.mark.report("BR-204")
 def test_twenty_turns_with_twelve_loads_break_nothing(form: Form) -> None:
     talk = form.talk({"resident": ("ledger_list",), "load_at_most": 1})
     for at in range(12):
@@ -204,7 +205,7 @@ def test_valid_calls_go_out_and_invalid_ones_beside_them_are_answered_with_their
 
 
 @frozen
-@pytest.mark.report("BR-196")
+@pytest.mark.report("BR-196", "BR-208")
 def test_a_permission_hook_by_name_sees_the_tool_itself(form: Form) -> None:
     """The application's own dispatch: it denies by name, and has never heard of a bridge."""
     denied = {TOOL}
@@ -369,3 +370,32 @@ def test_what_is_loaded_but_told_nowhere_is_told_again(form: Form) -> None:
     talk.user("again")
     talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
     assert f"## {TOOL}" in json.dumps([*talk.results().values()])
+
+
+@frozen
+@pytest.mark.requirement("P38")
+def test_the_callers_result_goes_to_the_model_as_it_is(form: Form) -> None:
+    talk = form.talk()
+    talk.user("go")
+    reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 1})]))
+    talk.answer(reply)
+    given = talk.visible[-1]
+    talk.send(Move(text="done"))
+    assert json.dumps(given) in json.dumps(talk.body)
+
+
+@frozen
+@pytest.mark.requirement("P55")
+def test_guidelines_stand_in_the_answer_to_a_load_and_nowhere_before(form: Form) -> None:
+    rule = "Ask before a live invoice leaves the house."
+    box = Toolbox([Tool(TOOL, "Export one invoice.", guidelines=(rule,))])
+    talk = form.talk()
+    talk.restart(toolbox=box)
+    talk.names = [name for name in NAMES if name != TOOL]
+    talk.user("go")
+    talk.send(Move(text="hm"))
+    assert rule not in json.dumps(talk.body)
+    talk.user("load it")
+    talk.send(raw(talk, (LOADS, {"tools": [TOOL]})), Move(text="ok"))
+    assert rule not in json.dumps([talk.body["tools"], talk.body.get("system"), talk.body.get("instructions")])
+    assert rule in json.dumps([*talk.results().values()])

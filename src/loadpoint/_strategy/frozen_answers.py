@@ -47,6 +47,7 @@ class FrozenAnswers(Answers):
     owed: tuple[str, ...] = ()
     stale: frozenset[str] = frozenset()
     untold: frozenset[str] = frozenset()
+    guidelines: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     _readings: dict[str, Target | Refused] = field(default_factory=dict[str, "Target | Refused"])
     _failures: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -61,11 +62,21 @@ class FrozenAnswers(Answers):
         owed: tuple[str, ...],
         stale: frozenset[str],
         untold: frozenset[str],
+        guidelines: Mapping[str, tuple[str, ...]],
     ) -> FrozenAnswers:
         """The same answers for a conversation with a bridge."""
         known = {part.name: getattr(answers, part.name) for part in fields(Answers)}
         listed = frozenset(listed)
-        return cls(**known, bridge=bridge, listed=listed, forced=forced, owed=owed, stale=stale, untold=untold)
+        return cls(
+            **known,
+            bridge=bridge,
+            listed=listed,
+            forced=forced,
+            owed=owed,
+            stale=stale,
+            untold=untold,
+            guidelines=guidelines,
+        )
 
     def is_ours(self, call: CallView) -> bool:
         """See `Answers.is_ours`."""
@@ -145,7 +156,10 @@ class FrozenAnswers(Answers):
 
     def _tools(self) -> Iterator[tuple[str, Tool]]:
         entries: Mapping[str, Entry] = self.registry.by_name
-        return ((n, entry.tool) for n, entry in entries.items() if entry.tool is not None and self._findable(n))
+        for name, entry in entries.items():
+            if entry.tool is not None and self._findable(name):
+                rules = self.guidelines.get(name)
+                yield name, entry.tool if rules is None else replace(entry.tool, guidelines=rules)
 
     def _deferred(self, name: str) -> bool:
         return name not in self.listed
