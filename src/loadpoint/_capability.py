@@ -19,8 +19,8 @@ from typing import Any
 
 from . import _models, _own_models
 
-_SAFE = ("resend", "eager")
-_NATIVE = ("native", "resend", "eager")
+_SAFE = ("resend", "frozen", "eager")
+_NATIVE = ("native", "resend", "frozen", "eager")
 MODES = ("named", "allowed")
 """The modes of `tool_choice` that name tools."""
 
@@ -96,7 +96,7 @@ class Limits:
 class Capability:
     """What a model takes on an endpoint in one dialect.
 
-    `strategies`: those that `auto` may take, best first (`frozen` works everywhere and is taken by choice only).
+    `strategies`: those that can be used, best first; `frozen` is among them and is taken by choice only, never by `auto`.
     `load_points`: the native forms, best first. `native`: whether `auto` may use one of them. `reason` says why in one
     sentence, `source` where it is written, `grade` how well it is known (see the module).
 
@@ -176,7 +176,7 @@ def _look_up(model: str, dialect: str, base_url: str | None, _own: _own_models.O
     parsed = _models.parse(model)
     place = _models.endpoint(base_url, dialect, parsed)
     if not _models.dialect_row(dialect):
-        return Capability(("eager",), (), False, f"{dialect!r} is not a dialect the data knows", "", "unverified")
+        return Capability(("eager",), (), False, _unknown_dialect(dialect), "", "unverified")
     refused, when = _refused_choices(parsed, dialect, place)
     safe = Capability(
         strategies=_SAFE,
@@ -214,6 +214,11 @@ def _look_up(model: str, dialect: str, base_url: str | None, _own: _own_models.O
         grade=taken.grade,
         date=taken.date,
     )
+
+
+def _unknown_dialect(dialect: str) -> str:
+    known = ", ".join(_models.table("index")["dialect"])
+    return f"{dialect!r} is not a dialect the data knows; allowed: {known}"
 
 
 def provenance(grade: str, date: str, source: str) -> str:

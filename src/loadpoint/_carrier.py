@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ._capability import Capability, LoadPoint
 
-_WITHOUT = ("resend", "eager")
+_WITHOUT = ("resend", "frozen", "eager")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ def test_a_model_is_shown_per_dialect_with_limits_cache_price_and_sources(capsys
     code, out, err = run("gpt-5.4", capsys=capsys)
     assert (code, err) == (cli.EXIT_OK, "")
     chat, responses = out.strip().split("\n\n")
-    assert chat.startswith("gpt-5.4, openai.chat, api.openai.com\nstrategies: resend, eager\n")
+    assert chat.startswith("gpt-5.4, openai.chat, api.openai.com\nstrategies: resend, frozen, eager\n")
     assert "functions 128" in chat
-    assert "strategies: native (tool_search, additional_tools), resend, eager" in responses
+    assert "strategies: native (tool_search, additional_tools), resend, frozen, eager" in responses
     assert "by choice only: hosted_search" in responses
     for block in (chat, responses):
         assert "documented, 2026-11-30, https://developers.openai.com/api/docs/guides/tools-tool-search" in block

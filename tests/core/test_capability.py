@@ -11,7 +11,7 @@ from loadpoint import _models
 from loadpoint._capability import Limits, LoadPoint, capability
 
 MESSAGES, CHAT, RESPONSES = "anthropic.messages", "openai.chat", "openai.responses"
-NATIVE, SAFE = ("native", "resend", "eager"), ("resend", "eager")
+NATIVE, SAFE = ("native", "resend", "frozen", "eager"), ("resend", "frozen", "eager")
 
 
 def detail(name: str, model: str, dialect: str = MESSAGES, base_url: str | None = None) -> LoadPoint:

@@ -75,7 +75,7 @@ def test_a_line_denies_one_load_point_and_the_next_is_taken(own):
     assert found.load_points == ("tool_addition", "hosted_search")
     assert found.native
     only = capability("claude-opus-4-5", MESSAGES)
-    assert (only.native, only.strategies) == (False, ("resend", "eager"))
+    assert (only.native, only.strategies) == (False, ("resend", "frozen", "eager"))
     assert only.reason == "our account has it switched off"
     assert only.source == f"your own line: {path} [[denied]] row 1"
     # Elsewhere nothing changes, nor for a policy that insists on what the provider has on other platforms.

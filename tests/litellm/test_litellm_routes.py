@@ -119,7 +119,7 @@ def test_a_carrier_leaves_of_a_capability_what_arrives():
     assert {point.name for point in some.insisted} == {"tool_reference"}
     none = Carrier(reason="all is lost", grade="recorded").narrowed(able)
     assert (none.native, none.load_points, none.insisted) == (False, (), ())
-    assert none.strategies == ("resend", "eager")
+    assert none.strategies == ("resend", "frozen", "eager")
     assert (none.reason, none.grade) == ("all is lost", "recorded")
 
 

@@ -66,7 +66,7 @@ def test_what_a_platform_needs_is_sent_for_every_model_of_the_generation(model):
 def test_an_id_that_tells_no_generation_gets_the_safe_way(model):
     found = capability(model, MESSAGES, RUNTIME)
     assert not found.native
-    assert found.strategies == ("resend", "eager")
+    assert found.strategies == ("resend", "frozen", "eager")
     assert found.reason
     exchange = asked(RUNTIME, model)
     assert BETA not in exchange.headers.get("anthropic-beta", "")

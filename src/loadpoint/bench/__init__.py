@@ -12,7 +12,7 @@ from .._policy import Policy
 from ._canned import arguments_for
 from ._drive import DIALECTS, ECHOES, Chat, Driver, driver_of
 from ._forms import MODELS, PLACES, STRATEGIES, Place, Way, forms, known_forms, ways
-from ._generate import generated
+from ._generate import MOST, generated
 from ._page import page
 from ._plan import FIRST, LOADS, SESSIONS, Look, Need, Plan, PlannedTurn, Target, plan, targets
 from ._player import Player
@@ -168,6 +168,8 @@ def _enough(found: Sequence[Target], asked: Options) -> None:
         raise ValueError(f"loads: {asked.loads}; allowed: 1 to {max(LOADS)}")
     if not found:
         raise ToolFileError(f"{', '.join(map(str, asked.tools))}: no tool has a description: nothing to search for")
+    if any(size > MOST for size in asked.sizes):
+        raise ValueError(f"sizes: {max(asked.sizes)}; allowed: up to {MOST:,}")
     least = min(len(found), asked.loads)
     if any(size < least for size in asked.sizes):
         raise ValueError(f"sizes: {min(asked.sizes)}; allowed: from {least}, the tools that the session needs")

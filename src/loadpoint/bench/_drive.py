@@ -213,7 +213,10 @@ DIALECTS = tuple(driver.dialect for driver in DRIVERS)
 
 def driver_of(dialect: str) -> Driver:
     """The driver of a dialect. Raises `KeyError` for one that there is none for."""
-    return {driver.dialect: driver for driver in DRIVERS}[dialect]
+    known = {driver.dialect: driver for driver in DRIVERS}
+    if dialect not in known:
+        raise KeyError(f"dialect: {dialect!r}; allowed: {', '.join(known)}")
+    return known[dialect]
 
 
 def _echoed(reply: Any, echo: str, rebuild: Callable[[Any], Json]) -> Any:

@@ -47,7 +47,8 @@ def page(result: Bench, growing: Bench) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>loadpoint bench</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{_STYLE}{_colours()}</style></head><body><h1>loadpoint bench</h1>"
-        f"<p>{result.count:,} tools of {result.servers} servers. Requests of the real SDKs against the emulator, in "
+        f"<p>{result.count:,} tools of {result.servers} server{'' if result.servers == 1 else 's'}. "
+        "Requests of the real SDKs against the emulator, in "
         f"process; a scripted model.</p>{_legend(kinds)}{''.join(sections)}"
         f"<h2>Figures</h2>{_table(result)}<h2>To know</h2><ul>{told}</ul></body></html>\n"
     )

@@ -66,7 +66,9 @@ def show(result: bench.Bench, console: Console | None = None) -> None:
     """Print one table per dialect and session, the cheapest strategy of each marked, and what has to be known."""
     out = console or Console()
     out.print(
-        f"{result.count:,} tools of {result.servers} servers; tokens counted by {result.counter}", highlight=False
+        f"{result.count:,} tools of {result.servers} server{'' if result.servers == 1 else 's'}; "
+        f"tokens counted by {result.counter}",
+        highlight=False,
     )
     groups: dict[tuple[str, str, str, int], list[bench.Entry]] = {}
     for entry in result.entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,6 +67,9 @@ _Html = Annotated[
 ]
 
 
+_OPTION = re.compile(r"^(?=(session|strategy|form|dialect|generate|loads|sizes): )|(?<=, )(?=form: )")
+
+
 def command(  # noqa: PLR0913, PLR0917 - one parameter per option
     tools: _Tools = None,
     generate: _Generate = None,
@@ -94,6 +98,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter per option
             loads=loads,
             catalog_tokens=catalog_tokens,
         )
+        for option, out in (("--json", json_out), ("--html", html)):
+            _writable(option, out)
         result = _measured(asked, html)
         _write(result, json_out)
     except ModuleNotFoundError as error:
@@ -101,7 +107,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter per option
         print('  pip install "loadpoint[bench]"', file=sys.stderr)
         return EXIT_USAGE
     except (OSError, ValueError) as error:
-        print(f"loadpoint: {error}", file=sys.stderr)
+        print(f"loadpoint: {_OPTION.sub('--', str(error))}", file=sys.stderr)
         return EXIT_USAGE
     return _verdict(result.failures)
 
@@ -115,6 +121,15 @@ def _measured(asked: Options, html: Path | None) -> Bench:
         if html is not None:
             html.write_text(bench.page(result, bench.growing(asked, progress=told)), encoding="utf-8")
     return result
+
+
+def _writable(option: str, out: str | Path | None) -> None:
+    """Raise `ValueError` for a target that cannot be written: told before minutes of sessions, not after them."""
+    if out is None or out == STDOUT:
+        return
+    place = Path(out)
+    if place.is_dir() or not place.parent.is_dir():
+        raise ValueError(f"{option}: {place}: cannot be written; allowed: a file in a folder that exists")
 
 
 def _verdict(failures: list[str]) -> int:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import PolicyError
 from . import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE
 
 app = typer.Typer(help="Read and change the settings that Policy.load() uses.", no_args_is_help=True)
@@ -34,6 +35,16 @@ def get(
         return _refused(f"{key!r} is no setting; known: {', '.join(_keys())}")
     if key is not None:
         names = {name: field for name, field in names.items() if name == _shown_key(_field(key))}
+    from .._policy import Policy
+
+    try:
+        Policy(**found.values)
+    except PolicyError as error:
+        files = ", ".join(dict.fromkeys(map(str, found.origin.values())))
+        return _refused(f"{files}: {error}")
+    if not found.values and key is None and not as_json:
+        print(f"loadpoint: no settings; looked in {', '.join(map(str, found.places))}", file=sys.stderr)
+        return EXIT_OK
     if as_json:
         values = {name: {"value": found.values[f], "file": str(found.origin[f])} for name, f in names.items()}
         print(json.dumps(values, indent=2, ensure_ascii=False))
@@ -46,7 +57,7 @@ def get(
     return EXIT_OK
 
 
-@app.command("set")
+@app.command("set", context_settings={"ignore_unknown_options": True})  # -4 is a value
 def set_(
     key: Annotated[str, typer.Argument(metavar="KEY", help="A field of Policy, or lazy.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help='A value, or a list: "a,b" or ["a", "b"].')],

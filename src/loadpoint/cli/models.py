@@ -32,7 +32,8 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> int:
     """Show load points, limits, cache rules and prices with source, date and grade. 1: the model is not known."""
-    from .. import _models
+    from .. import _models, _own_models
+    from ..errors import PolicyError
     from . import _models_view as view
 
     known = tuple(_models.table("index")["dialect"])
@@ -41,6 +42,16 @@ def command(
         return EXIT_USAGE
     if model is not None and not model.strip():
         print("loadpoint: MODEL: '' is no name; allowed: a model's name, or none for a table of all", file=sys.stderr)
+        return EXIT_USAGE
+    if base_url is not None and not _is_host(base_url):
+        print(f"loadpoint: --base-url: {base_url!r}; allowed: a URL or a host name", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        if own is not None:
+            _own_models.load(own)
+    except PolicyError as error:
+        told = str(error).replace(f"; {_own_models.VARIABLE} names it", "")
+        print(f"loadpoint: --own: {told}", file=sys.stderr)
         return EXIT_USAGE
     with _own_lines(own):
         if model is None:
@@ -53,6 +64,15 @@ def command(
         print(f"loadpoint: {model!r} is not a model that the data knows", file=sys.stderr)
         return EXIT_FINDINGS
     return EXIT_OK
+
+
+def _is_host(base_url: str) -> bool:
+    from .. import _models
+
+    try:
+        return any(letter.isalnum() for letter in _models.host(base_url) or "")
+    except ValueError:  # brackets that do not close, a port that is no number
+        return False
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .._search import Match, ToolIndex
 
 
+_MOST = 50
+
+
 def command(
     query: Annotated[
         str | None, typer.Argument(metavar="[QUERY]", help="What a model would ask the loader for.")
@@ -24,11 +27,11 @@ def command(
         list[Path] | None,
         typer.Option("--catalog", "-c", metavar="FILE", help="A tools/list answer or a list of tools; again for more."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=50, help="How many tools at most.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many tools at most, 1 to 50.")] = 5,
     evaluate: Annotated[
         Path | None,
         typer.Option(
-            "--eval", metavar="FILE", help='JSON lines {"query": ..., "gold": \\[names]}; an empty gold: nothing fits.'
+            "--eval", metavar="FILE", help='JSON lines {"query": ..., "gold": \\[names]}; gold \\[] fits nothing.'
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
@@ -41,6 +44,9 @@ def command(
     from .._tool import Tool
     from ..bench import ToolFileError, from_files
 
+    if not 1 <= limit <= _MOST:
+        print(f"loadpoint: --limit: {limit}; allowed: 1 to {_MOST}", file=sys.stderr)
+        return EXIT_USAGE
     try:
         listed = from_files(catalog).tools
     except ToolFileError as error:
@@ -48,7 +54,8 @@ def command(
         return EXIT_USAGE
     index = ToolIndex([Tool(tool.name, tool.description, tool.parameters, server=tool.server) for tool in listed])
     if evaluate is not None:
-        return _evaluate(index, evaluate, limit, as_json=as_json)
+        own = {tool.name: tool.own for tool in listed}
+        return _evaluate(index, own, evaluate, limit, as_json=as_json)
     asked = query or ""
     found = index.search(asked, limit)
     if as_json:
@@ -76,17 +83,16 @@ def _show(index: ToolIndex, query: str, found: Sequence[Match]) -> None:
         print(f"{match.score:9.3f}  {clean_text(match.name, 128)}  ({clean_text(match.why, 200)})")
 
 
-def _evaluate(index: ToolIndex, file: Path, limit: int, *, as_json: bool) -> int:
+def _evaluate(index: ToolIndex, own: Mapping[str, str], file: Path, limit: int, *, as_json: bool) -> int:
     try:
-        lines = [(at, line) for at, line in enumerate(file.read_text("utf-8").splitlines(), 1) if line.strip()]
-        labelled = [_labelled(at, line) for at, line in lines]
+        lines = enumerate(file.read_text("utf-8").split("\n"), 1)
+        labelled = [_labelled(line, number) for number, line in lines if line.strip()]
+        if not labelled:
+            raise ValueError("no labelled query in it")
     except (OSError, ValueError) as error:
-        print(f"loadpoint: --eval: {file}: {error}", file=sys.stderr)
+        said = error.strerror if isinstance(error, OSError) else error
+        print(f"loadpoint: --eval: {file}: {said}", file=sys.stderr)
         return EXIT_USAGE
-    if not labelled:
-        print(f"loadpoint: --eval: {file}: no line in it", file=sys.stderr)
-        return EXIT_USAGE
-    own = {tool.name.partition("__")[2]: tool.name for tool in index.tools}  # as its server calls it
     missed: list[dict[str, Any]] = []
     shares: list[float] = []
     false = outside = 0
@@ -96,8 +102,8 @@ def _evaluate(index: ToolIndex, file: Path, limit: int, *, as_json: bool) -> int
             outside += 1
             false += bool(found)
             continue
-        wanted = {name if index.position(name) >= 0 else own.get(name, name) for name in gold}
-        shares.append(len(wanted & set(found)) / len(wanted))
+        names = {*found, *(own[name] for name in found)}
+        shares.append(len(set(gold) & names) / len(set(gold)))
         if shares[-1] < 1.0:
             missed.append({"query": query, "gold": gold, "found": found})
     report = {
@@ -111,23 +117,25 @@ def _evaluate(index: ToolIndex, file: Path, limit: int, *, as_json: bool) -> int
     if as_json:
         _write(report)
     else:
-        counted = f"{len(labelled)} {'query' if len(labelled) == 1 else 'queries'}"
-        print(f"{counted}; recall at {limit}: {report['recall']}; false returns: {report['false_returns']}")
+        print(
+            f"{len(labelled)} {'query' if len(labelled) == 1 else 'queries'}; "
+            f"recall at {limit}: {report['recall']}; false returns: {report['false_returns']}"
+        )
         for miss in missed[:20]:
             print(f"  missed {miss['gold']} for {miss['query'][:100]!r}, found {miss['found']}")
     return EXIT_FINDINGS if missed or false else EXIT_OK
 
 
-def _labelled(at: int, line: str) -> tuple[str, list[str]]:
+def _labelled(line: str, number: int) -> tuple[str, list[str]]:
     from .._json import as_list, as_object
 
     try:
         value = as_object(json.loads(line)) or {}
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"line {at}: is not JSON: {error}") from error
+        raise ValueError(f"line {number}: is not JSON: {error}") from error
     query: object = value.get("query")
     if not isinstance(query, str) or not isinstance(value.get("gold"), list):
-        raise ValueError(f'line {at}: expected {{"query": string, "gold": [names]}}')
+        raise ValueError(f'line {number}: each line must be {{"query": string, "gold": [names]}}')
     return query, [str(name) for name in as_list(value["gold"])]
 
 
