@@ -118,7 +118,7 @@ def test_an_unknown_value_is_unusable_usage_that_lists_the_known_ones(
 ):
     assert cli.main(["bench", option, value]) == cli.EXIT_USAGE
     told = capsys.readouterr().err
-    assert repr(value) in told
+    assert f"{option}: {value!r}" in told
     assert f"allowed: {known}\n" in told
 
 

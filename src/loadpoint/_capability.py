@@ -96,7 +96,7 @@ class Limits:
 class Capability:
     """What a model takes on an endpoint in one dialect.
 
-    `strategies`: those that can be used, best first; `frozen` is among them and is taken by choice only, never by `auto`.
+    `strategies`: those that can be used, best first; `auto` never takes `frozen`, which is there by choice only.
     `load_points`: the native forms, best first. `native`: whether `auto` may use one of them. `reason` says why in one
     sentence, `source` where it is written, `grade` how well it is known (see the module).
 

@@ -220,11 +220,27 @@ def changed(path: Path, key: str, value: object) -> str:
     line = f"{key} = {_toml(value)}"
     lines = text.splitlines()
     start, end = _place(lines, key)
-    new = "\n".join([*lines[:start], line, *lines[end:], ""])
+    new = "\n".join([*lines[:start], line + _comment("\n".join(lines[start:end])), *lines[end:], ""])
     wanted = {**before, key: value}
     if tomllib.loads(new) != wanted:
         raise PolicyError(f"{path}: {key} stands there in a form that cannot be changed from here; edit the file")
     return new
+
+
+def _comment(setting: str) -> str:
+    """The comment behind a value, with the space before it; empty where there is none."""
+    import tomllib
+
+    for at in range(setting.rfind("\n") + 1, len(setting)):
+        if setting[at] != "#":
+            continue
+        try:
+            tomllib.loads(setting[:at])
+        except ValueError:  # a # within a text
+            continue
+        before = setting[:at].rstrip()
+        return setting[len(before) :]
+    return ""
 
 
 def holds(path: Path, key: str) -> bool:

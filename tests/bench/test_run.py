@@ -132,6 +132,7 @@ def test_the_default_catalog_keeps_within_its_budget_at_every_size() -> None:
         ({"strategies": ["fast"]}, "strategy: 'fast'"),
         ({"dialects": ["smoke.signals"]}, "dialect: 'smoke.signals'"),
         ({"loads": 7}, "loads: 7; allowed: 1 to 6"),
+        ({"sizes": [100_001]}, "sizes: 100001; allowed: up to 100,000"),
         ({"sizes": [1]}, "sizes: 1; allowed: from 2"),
         ({"forms": ["tool_search"], "dialects": ["openai.chat"]}, "form: tool_search; not possible"),
     ],
@@ -206,3 +207,21 @@ def test_the_command_takes_a_file_of_tools(tmp_path: Path, capsys: pytest.Captur
 def test_unusable_input_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *arguments]) == 2
     assert arguments[1] in capsys.readouterr().err
+
+
+def test_an_unknown_dialect_of_tools_lists_the_known_ones() -> None:
+    with pytest.raises(KeyError, match=r"'zork'; allowed: .*openai\.chat"):
+        bench.tools("zork")
+
+
+def test_a_target_that_cannot_be_written_is_refused_before_the_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "measured", lambda *_, **__: pytest.fail("sessions ran"))
+    assert main(["bench", "--json", str(tmp_path / "none" / "x.json")]) == 2
+    assert "--json: " in capsys.readouterr().err
+
+
+def test_one_server_is_not_servers(capsys: pytest.CaptureFixture[str]) -> None:
+    _bench_table.show(bench.Bench(8, 1, "a counter", exact=True))
+    assert "8 tools of 1 server;" in capsys.readouterr().out

@@ -62,13 +62,31 @@ def test_what_is_not_set_is_a_finding(capsys):
     code, out, err = run(capsys, "get", "lazy")
     assert (code, out) == (cli.EXIT_FINDINGS, "")
     assert ".loadpoint.toml" in err
-    assert run(capsys, "get") == (cli.EXIT_OK, "", "")
+    code, out, err = run(capsys, "get")
+    assert (code, out) == (cli.EXIT_OK, "")
+    assert err.startswith("loadpoint: no settings; looked in ")
+
+
+def test_a_value_in_a_file_that_no_policy_can_have_is_unusable_input(capsys, project: Path):
+    (project / ".loadpoint.toml").write_text("max_rounds = -4\n")
+    code, out, err = run(capsys, "get")
+    assert (code, out) == (cli.EXIT_USAGE, "")
+    assert "max_rounds: -4" in err
+    assert ".loadpoint.toml" in err
+
+
+def test_a_comment_behind_a_value_stays(capsys, project: Path):
+    file = project / ".loadpoint.toml"
+    file.write_text('lazy = ["x#y"]  # keep # this\nmax_rounds = 3\n')
+    assert run(capsys, "set", "lazy", "b")[0] == cli.EXIT_OK
+    assert file.read_text() == 'lazy = ["b"]  # keep # this\nmax_rounds = 3\n'
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("set", "strategy", "magic"), "Policy.strategy: 'magic' is not usable; allowed: 'auto'"),
+        (("set", "max_rounds", "-4"), "Policy.max_rounds: -4 is not usable; allowed: a whole number from 1 to 50"),
         (("set", "max_rounds", "many"), "Policy.max_rounds: 'many'"),
         (("set", "lazy", '["a", 3]'), "Policy.defer"),
         (("set", "colour", "red"), "'colour' is no setting; known: lazy, cache"),

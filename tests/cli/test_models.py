@@ -150,7 +150,9 @@ def test_a_broken_file_is_unusable_input_that_names_the_line(tmp_path, capsys):
     for arguments in ([], ["gpt-5.4"], ["--json"]):
         code, out, err = run(*arguments, "--own", str(file), capsys=capsys)
         assert (code, out) == (cli.EXIT_USAGE, "")
-        assert err.startswith(f"loadpoint: {file}: [[load_point]] row 1: name = 'tool_serch' is not usable; allowed: ")
+        assert err.startswith(
+            f"loadpoint: --own: {file}: [[load_point]] row 1: name = 'tool_serch' is not usable; allowed: "
+        )
 
 
 def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -184,3 +186,13 @@ def test_it_works_without_any_sdk():
     code = f"{block}from loadpoint import cli\nsys.exit(cli.main(['models', 'gpt-5.4']))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     assert found.returncode == cli.EXIT_OK, found.stderr
+
+
+def test_usage_errors_name_the_option(capsys):
+    code, out, err = run("gpt-5.4", "--own", "nope.toml", capsys=capsys)
+    assert (code, out) == (cli.EXIT_USAGE, "")
+    assert "--own: nope.toml: " in err
+    assert "LOADPOINT_MODELS" not in err
+    code, out, err = run("gpt-5.4", "--base-url", "::::", capsys=capsys)
+    assert (code, out) == (cli.EXIT_USAGE, "")
+    assert "--base-url: '::::'" in err

@@ -58,27 +58,55 @@ def test_an_unreadable_eval_file_is_exit_2(catalog: str, tmp_path: Path, capsys:
     file = tmp_path / "bad.jsonl"
     file.write_text('{"query": 1}\n', "utf-8")
     assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 2
-    assert "line 1: expected" in capsys.readouterr().err
-    file.write_text("\n", "utf-8")
-    assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 2
+    assert "each line must be" in capsys.readouterr().err
 
 
-def test_gold_may_be_the_name_that_the_server_has(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    file = tmp_path / "labelled.jsonl"
-    file.write_text('{"query": "new issue", "gold": ["create_issue"]}\n', "utf-8")
-    assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 0
-    assert "1 query; recall at 5: 1.0" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("text", ["{broken", "[]", '{"tools": []}', '"x"', '[{"name": 1}]', "\udcff", None])
-def test_an_unusable_catalog_is_exit_2_in_one_line(
-    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "content", [b"[]", b'{"tools":[]}', b'"x"', b'[{"name":1}]', b"\xff\xfe", b"{", None, "folder"]
+)
+def test_a_catalog_that_cannot_be_used_is_one_line_and_exit_2(
+    content: bytes | str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     file = tmp_path / "bad.json"
-    if text is not None:
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content is not None:
+        file.mkdir()
     assert main(["search", "--catalog", str(file), "x"]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("loadpoint: --catalog: ")
     assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"query": "a", "gold": []}\n\n{"query": 1}\n', "line 3: each line must be {"),
+        ('{"query": "a", "gold": []}\n{', "line 2: is not JSON"),
+        ("\n", "no labelled query"),
+    ],
+)
+def test_a_bad_line_of_labels_is_named(
+    text: str, told: str, catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "bad.jsonl"
+    file.write_text(text, "utf-8")
+    assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("loadpoint: --eval: ")
+    assert told in error
+
+
+def test_a_gold_name_counts_without_its_server(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "labelled.jsonl"
+    file.write_text('{"query": "create_issue", "gold": ["create_issue"]}\n', "utf-8")
+    assert main(["search", "--catalog", catalog, "--eval", str(file)]) == 0
+    assert capsys.readouterr().out.startswith("1 query; recall at 5: 1.0")
+
+
+def test_the_limit_is_named_with_its_value_and_help_shows_the_line(catalog: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["search", "--catalog", catalog, "x", "--limit", "-3"]) == 2
+    assert "--limit: -3; allowed: 1 to 50" in capsys.readouterr().err
+    assert main(["search", "--help"]) == 0
+    assert '"gold": [names]}' in capsys.readouterr().out

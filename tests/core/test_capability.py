@@ -332,3 +332,7 @@ def literals(hint) -> set[str]:
     if isinstance(hint, str):
         return {hint}
     return set(itertools.chain.from_iterable(literals(part) for part in typing.get_args(hint)))
+
+
+def test_an_unknown_dialect_is_answered_with_the_known_ones():
+    assert "allowed: openai.chat, openai.responses, anthropic.messages" in capability("gpt-5.4", "zork").reason

@@ -87,11 +87,12 @@ def _evaluate(index: ToolIndex, own: Mapping[str, str], file: Path, limit: int, 
     try:
         lines = enumerate(file.read_text("utf-8").split("\n"), 1)
         labelled = [_labelled(line, number) for number, line in lines if line.strip()]
-        if not labelled:
-            raise ValueError("no labelled query in it")
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         print(f"loadpoint: --eval: {file}: {said}", file=sys.stderr)
+        return EXIT_USAGE
+    if not labelled:
+        print(f"loadpoint: --eval: {file}: no labelled query in it", file=sys.stderr)
         return EXIT_USAGE
     missed: list[dict[str, Any]] = []
     shares: list[float] = []
