@@ -160,7 +160,11 @@ class Session:
     @property
     def guidelines(self) -> dict[str, tuple[str, ...]]:
         """What the application's tools say of their use, by name: no wire definition carries it."""
-        return {tool.name: tool.guidelines for tool in self.toolbox.tools if tool.guidelines} if self.toolbox else {}
+        return (
+            {tool.name: tool.guidelines for tool in self.toolbox.tools if tool.guidelines}
+            if self.toolbox is not None
+            else {}
+        )
 
     def reader(self, dialect: Dialect) -> Reader:
         """The reader of a dialect's messages, which remembers those it has read."""
