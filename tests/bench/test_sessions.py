@@ -45,6 +45,7 @@ def _mode(strategy: str) -> str:
     return strategy if strategy in {"eager", "resend"} else "native"
 
 
+@pytest.mark.report("BR-075")
 @pytest.mark.parametrize("echo", bench.ECHOES)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("dialect", "strategy"), WAYS)

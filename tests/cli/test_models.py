@@ -49,6 +49,7 @@ def test_a_model_is_shown_per_dialect_with_limits_cache_price_and_sources(capsys
         assert "USD per million tokens: input 2.5, cached 0.25, written 2.5, output 15 (reported, " in block
 
 
+@pytest.mark.requirement("P58")
 def test_every_load_point_says_how_it_is_used_and_where_that_is_written(capsys):
     options = ["--dialect", "anthropic.messages", "--base-url", "https://bedrock-runtime.us-east-1.amazonaws.com"]
     _, out, _ = run("claude-opus-5", *options, capsys=capsys)

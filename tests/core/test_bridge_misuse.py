@@ -92,6 +92,7 @@ def told(category: str, count: Count) -> None:
 
 
 @pytest.mark.parametrize("category", [*REPAIRABLE, *REFUSED])
+@pytest.mark.requirement("P59")
 @pytest.mark.report("BR-193", "BR-192")
 def test_misuse_is_repaired_or_refused_and_never_passed_wrongly(real: dict[str, Tool], category: str, repo: Path):
     count = Count()

@@ -49,7 +49,7 @@ def shown_arguments(talk: Conversation, reply: dict[str, Any]) -> list[Any]:
 
 @frozen
 @pytest.mark.requirement("P1", "P2", "P4", "P5", "P6", "P7", "P18")
-@pytest.mark.report("BR-204")
+@pytest.mark.report("BR-072", "BR-204")
 def test_twenty_turns_with_twelve_loads_break_nothing(form: Form) -> None:
     talk = form.talk({"resident": ("ledger_list",), "load_at_most": 1})
     for at in range(12):
