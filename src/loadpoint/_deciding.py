@@ -162,8 +162,7 @@ class Deciding:
         text = known.catalog if known else self._catalog(registry, hosted=hosted, frozen=frozen)
         choice = self.dialect.choice(self.request.body)
         named = choice.names if choice.mode == NAMED else ()
-        own = capability(self.model, self.dialect.name).endpoint == self.able.endpoint
-        binds = self.able.binds_thinking and own
+        binds = self.able.binds_thinking and self._is_its_own(self.able)
         state = known if transcript.exact or frozen else None
         writer: Composer
         if frozen:
@@ -171,12 +170,8 @@ class Deciding:
             named = writer.unlisted(known, named)
         else:
             loader = self._loader(dialect, registry, known, text)
-            writer = Composer(
-                dialect,
-                registry,
-                loader,
-                declare_all=threaded or self._declares_all(point, state_of(transcript), registry),
-            )
+            whole = threaded or self._declares_all(point, state_of(transcript), registry)
+            writer = Composer(dialect, registry, loader, declare_all=whole)
             named = tuple(name for name in named if registry.is_deferred(name))
         return Plan(
             policy=self.policy,
@@ -206,6 +201,10 @@ class Deciding:
             binds_thinking=binds,
             voided=binds and self._voided(transcript),
         )
+
+    def _is_its_own(self, able: Capability) -> bool:
+        """Whether the endpoint is that of the model's provider."""
+        return capability(self.model, self.dialect.name).endpoint == able.endpoint
 
     def _pushed(self, state: State | None) -> tuple[str, ...]:
         """The tools that the application has pushed since the last request of this conversation."""

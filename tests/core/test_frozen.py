@@ -207,7 +207,6 @@ def test_valid_calls_go_out_and_invalid_ones_beside_them_are_answered_with_their
 @frozen
 @pytest.mark.report("BR-196", "BR-208")
 def test_a_permission_hook_by_name_sees_the_tool_itself(form: Form) -> None:
-    """The application's own dispatch: it denies by name, and has never heard of a bridge."""
     denied = {TOOL}
     talk = form.talk()
     talk.user("go")
@@ -379,9 +378,8 @@ def test_the_callers_result_goes_to_the_model_as_it_is(form: Form) -> None:
     talk.user("go")
     reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 1})]))
     talk.answer(reply)
-    given = talk.visible[-1]
     talk.send(Move(text="done"))
-    assert json.dumps(given) in json.dumps(talk.body)
+    assert json.dumps(talk.visible[-1]) in json.dumps(talk.body)
 
 
 @frozen

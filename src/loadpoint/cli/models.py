@@ -32,19 +32,13 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> int:
     """Show load points, limits, cache rules and prices with source, date and grade. 1: the model is not known."""
-    from .. import _models, _own_models
+    from .. import _own_models
     from ..errors import PolicyError
     from . import _models_view as view
 
-    known = tuple(_models.table("index")["dialect"])
-    if dialect is not None and dialect not in known:
-        print(f"loadpoint: --dialect: {dialect!r} is not known; allowed: {', '.join(known)}", file=sys.stderr)
-        return EXIT_USAGE
-    if model is not None and not model.strip():
-        print("loadpoint: MODEL: '' is no name; allowed: a model's name, or none for a table of all", file=sys.stderr)
-        return EXIT_USAGE
-    if base_url is not None and not _is_host(base_url):
-        print(f"loadpoint: --base-url: {base_url!r}; allowed: a URL or a host name", file=sys.stderr)
+    wrong = _wrong(model, dialect, base_url)
+    if wrong is not None:
+        print(f"loadpoint: {wrong}", file=sys.stderr)
         return EXIT_USAGE
     try:
         if own is not None:
@@ -64,6 +58,20 @@ def command(
         print(f"loadpoint: {model!r} is not a model that the data knows", file=sys.stderr)
         return EXIT_FINDINGS
     return EXIT_OK
+
+
+def _wrong(model: str | None, dialect: str | None, base_url: str | None) -> str | None:
+    """What cannot be used of these, and what could be."""
+    from .. import _models
+
+    known = tuple(_models.table("index")["dialect"])
+    if dialect is not None and dialect not in known:
+        return f"--dialect: {dialect!r} is not known; allowed: {', '.join(known)}"
+    if model is not None and not model.strip():
+        return "MODEL: '' is no name; allowed: a model's name, or none for a table of all"
+    if base_url is not None and not _is_host(base_url):
+        return f"--base-url: {base_url!r}; allowed: a URL or a host name"
+    return None
 
 
 def _is_host(base_url: str) -> bool:
