@@ -368,7 +368,50 @@ def test_what_is_loaded_but_told_nowhere_is_told_again(form: Form) -> None:
     talk.restart()
     talk.user("again")
     talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
-    assert f"## {TOOL}" in json.dumps([*talk.results().values()])
+    assert json.dumps(talk.body).count(f"## {TOOL}") == 1
+    talk.user("once more")
+    talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
+    assert json.dumps(talk.body).count(f"## {TOOL}") == 1, "it stands there now"
+    assert not judge.check(talk.bodies[-3:], mode="frozen")
+
+
+@frozen
+def test_what_another_strategy_has_loaded_is_told_when_it_is_asked_for(form: Form) -> None:
+    talk = form.talk()
+    ledger = InProcessLedger()
+    talk.policy = talk.policy.replace(strategy="resend")
+    talk.restart(ledger=ledger)
+    talk.load(TOOL)
+    talk.policy = talk.policy.replace(strategy="frozen")
+    talk.restart(ledger=ledger)
+    for said in ("go", "again"):
+        talk.user(said)
+        talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
+        assert json.dumps(talk.body).count(f"## {TOOL}") == 1
+
+
+@frozen
+def test_what_was_confirmed_before_the_record_was_lost_is_told_without_a_challenge(form: Form) -> None:
+    talk = form.talk({"confirm": "model"})
+    talk.user("go")
+    confirmed = (LOADS, {"tools": [TOOL], "confirm": True})
+    talk.answer(talk.send(raw(talk, confirmed), Move(calls=[(TOOL, {"id": 1})])))
+    talk.send(Move(text="done"))
+    talk.restart()
+    talk.user("again")
+    talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
+    assert "confirmRequired" not in json.dumps(talk.body[talk.key])
+    assert json.dumps(talk.body).count(f"## {TOOL}") == 1
+
+
+@frozen
+def test_an_application_that_answers_itself_loads_what_is_near_the_best_too(form: Form) -> None:
+    box = Toolbox(tools(form.dialect))
+    talk = form.talk({"discovery": "caller"})
+    talk.user("go")
+    text = json.dumps(_answers(talk, talk.send(raw(talk, (LOADS, {"query": "archive one parcel"}))), box))
+    assert 1 <= text.count("Parameters (JSON Schema)") <= 4
+    assert "Also found, not loaded: " in text
 
 
 @frozen
