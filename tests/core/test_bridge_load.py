@@ -286,6 +286,7 @@ def test_words_find_tools_and_loaded_ones_take_no_place():
     assert "denied" not in (*answer.hits, answer.text)
 
 
+@pytest.mark.requirement("N14")
 def test_what_fits_less_well_is_named_and_neither_loaded_nor_called_so():
     many = {f"crm_{at}": Tool(f"crm_{at}") for at in range(12)}
     settings: dict[str, Any] = {"listed": many, "registered": many, "loaded": {"crm_1", "crm_3"}}
@@ -306,6 +307,7 @@ def test_where_all_that_fits_is_loaded_the_next_ones_are_named():
     assert "Loaded before: crm_0, crm_1.\nAlso found, not loaded: crm_2." in answer.text
 
 
+@pytest.mark.requirement("P17")
 @pytest.mark.parametrize("confirm", ["never", "model"])
 def test_a_loaded_tool_whose_usage_is_gone_is_told_again_and_is_no_load(confirm: str):
     answer = load(

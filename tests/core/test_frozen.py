@@ -360,6 +360,7 @@ def test_a_query_loads_what_is_near_the_best_and_names_a_few_more(form: Form) ->
     assert "Also found, not loaded: " in json.dumps(text)
 
 
+@pytest.mark.requirement("P17")
 @frozen
 def test_what_is_loaded_but_told_nowhere_is_told_again(form: Form) -> None:
     """The record of the search is lost; the call that is left says that the tool was loaded, not how it is used."""
@@ -375,6 +376,7 @@ def test_what_is_loaded_but_told_nowhere_is_told_again(form: Form) -> None:
     assert not judge.check(talk.bodies[-3:], mode="frozen")
 
 
+@pytest.mark.requirement("P17")
 @frozen
 def test_what_another_strategy_has_loaded_is_told_when_it_is_asked_for(form: Form) -> None:
     talk = form.talk()
@@ -404,6 +406,7 @@ def test_what_was_confirmed_before_the_record_was_lost_is_told_without_a_challen
     assert json.dumps(talk.body).count(f"## {TOOL}") == 1
 
 
+@pytest.mark.requirement("N14")
 @frozen
 def test_an_application_that_answers_itself_loads_what_is_near_the_best_too(form: Form) -> None:
     box = Toolbox(tools(form.dialect))
