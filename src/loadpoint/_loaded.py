@@ -71,6 +71,19 @@ def _take_back(found: dict[str, Evidence], names: Iterable[str]) -> None:
         found.pop(name, None)
 
 
+def told(views: Iterable[View], loader: str) -> set[str]:
+    """The tools whose usage stands as text in a load's answer: that a tool is loaded does not say how it is used."""
+    found: set[str] = set()
+    names: dict[str, str] = {}
+    for view in views:
+        found = set() if view.forgets else found
+        names.update((call.id, call.name) for call in view.calls)
+        for result in view.results:
+            if not result.failed and names.get(result.call_id) == loader:
+                found |= {*(loaded_names(result.text) or ())}
+    return found
+
+
 def not_taken_back(views: Sequence[View]) -> list[View]:
     """The views as if nothing had been removed: what was sent before a removal stays where it was sent."""
     return [

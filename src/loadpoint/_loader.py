@@ -288,6 +288,22 @@ def near_best(
     }
 
 
+def by_fit(
+    index: Searcher,
+    query: str,
+    limit: int,
+    *,
+    deferred: Collection[str],
+    resident: Collection[str],
+    size_of: Callable[[str], int],
+) -> tuple[list[str], list[str]]:
+    """What a query finds among these, best first: what is near the best or resident, and the rest."""
+    found = [hit for hit in index.search(query, limit) if hit.name in deferred or hit.name in resident]
+    close = near_best(found, resident, size_of, cuts=not getattr(index, "by_rank", False))
+    near = [hit.name for hit in found if hit.name in close or hit.name in resident]
+    return near, [hit.name for hit in found if hit.name not in near]
+
+
 def _share(size: int) -> float:
     """The share of the best score from which a tool of this size (tokens) loads: a large one has to fit better."""
     doubled = math.log2(max(size, _LARGE) / _LARGE)

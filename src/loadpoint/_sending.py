@@ -11,7 +11,7 @@ from ._bridge import Bridge
 from ._compose import Composed, definitions, references
 from ._json import Json, canonical, digest, well_formed
 from ._ledger._record import State
-from ._loaded import Evidence, evidence, not_taken_back
+from ._loaded import Evidence, evidence, not_taken_back, told
 from ._plan import ALLOWED, NAMED, Plan, Request
 from ._prefix import tools_changed
 from ._registry import without_keys
@@ -89,6 +89,7 @@ class Sending:
         if plan.bridge is None:
             return answers
         late = [name for name in self.late if name not in self.composed.callable]
+        known = told(plan.transcript.views, answers.loader) | {*plan.held_loaded}
         return FrozenAnswers.behind(
             plan.bridge,
             answers,
@@ -97,7 +98,7 @@ class Sending:
             owed=tuple(dict.fromkeys([*plan.forced, *plan.pushed, *late, *self.stale])),
             stale=frozenset(self.stale),
             guidelines=self.session.guidelines,
-            untold=frozenset(proof.name for proof in self.proofs if proof.why == "call"),
+            untold=frozenset(proof.name for proof in self.proofs) - known,
         )
 
     # -- what is loaded, and where -------------------------------------------------------------------------------

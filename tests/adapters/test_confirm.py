@@ -140,6 +140,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.mark.requirement("P8", "P16")
 @both
 @streams
 @ways
@@ -155,6 +156,7 @@ async def test_a_function_is_asked(
     judge(program, reply, loaded=kind == "yes")
 
 
+@pytest.mark.requirement("P8", "P16")
 @streams
 @ways
 @cases

@@ -93,6 +93,7 @@ def test_a_ledger_that_is_lost_costs_at_most_one_break(dialect: str, stream: boo
 
     found = judge.check(program.run(lose), mode="frozen")
     assert {broken.at for broken in found} <= set(lost)
+    assert program.player.missed == []
     assert {exchange.status for exchange in program.server.exchanges} == {200}
     assert len(program.reports[-1].loaded) == LOADED
 

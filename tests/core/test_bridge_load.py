@@ -43,7 +43,7 @@ def load(raw: object, **changes: Any) -> LoadAnswer:
         "registered": LISTED,
         "loaded": (),
         "resident": {"read_file"},
-        "search": lambda words, limit: [],
+        "search": lambda words, limit: ([], []),
     }
     return answer_load(request, **{**settings, **changes})
 
@@ -277,11 +277,49 @@ def test_a_listed_tool_with_such_a_name_is_not_shown():
 def test_words_find_tools_and_loaded_ones_take_no_place():
     many = {f"crm_{at}": Tool(f"crm_{at}") for at in range(9)}
     found = ["crm_0", "read_file", *[f"crm_{at}" for at in range(1, 9)], "denied"]
-    answer = load({"query": "crm"}, listed=many, registered=many, loaded={"crm_0"}, search=lambda words, limit: found)
+    answer = load(
+        {"query": "crm"}, listed=many, registered=many, loaded={"crm_0"}, search=lambda words, limit: (found, [])
+    )
     assert answer.added == ("crm_1", "crm_2", "crm_3", "crm_4")
     assert "Loaded before: crm_0." in answer.text
     assert "own list already: read_file" in answer.text
     assert "denied" not in (*answer.hits, answer.text)
+
+
+@pytest.mark.requirement("N14")
+def test_what_fits_less_well_is_named_and_neither_loaded_nor_called_so():
+    many = {f"crm_{at}": Tool(f"crm_{at}") for at in range(12)}
+    settings: dict[str, Any] = {"listed": many, "registered": many, "loaded": {"crm_1", "crm_3"}}
+    found = (["crm_0", "crm_1", "crm_2"], ["crm_3", "a b", *[f"crm_{at}" for at in range(4, 12)]])
+    answer = load({"tools": ["crm_4"], "query": "crm"}, **settings, search=lambda words, limit: found, load_tokens=2,
+                  size_of=lambda name: 1)  # fmt: skip
+    assert answer.added == ("crm_4", "crm_0")
+    assert "Loaded before: crm_1." in answer.text
+    assert answer.text.endswith("Also found, not loaded: crm_2, crm_5, crm_6, crm_7, crm_8.")
+
+
+def test_where_all_that_fits_is_loaded_the_next_ones_are_named():
+    many = {f"crm_{at}": Tool(f"crm_{at}") for at in range(3)}
+    found = (["crm_0", "crm_1"], ["crm_2"])
+    answer = load(
+        {"query": "crm"}, listed=many, registered=many, loaded={"crm_0", "crm_1"}, search=lambda words, limit: found
+    )
+    assert "Loaded before: crm_0, crm_1.\nAlso found, not loaded: crm_2." in answer.text
+
+
+@pytest.mark.requirement("P17")
+@pytest.mark.parametrize("confirm", ["never", "model"])
+def test_a_loaded_tool_whose_usage_is_gone_is_told_again_and_is_no_load(confirm: str):
+    answer = load(
+        {"query": "mail"},
+        loaded={"mail_send", "deploy_app"},
+        untold={"mail_send"},
+        search=lambda words, limit: (["deploy_app", "mail_send"], []),
+        confirm=confirm,
+    )
+    assert loaded_names(answer.text) == ("mail_send",)
+    assert (answer.added, answer.challenged, answer.failed) == ((), False, False)
+    assert "Loaded before: deploy_app." in answer.text
 
 
 def test_nothing_found_is_told_with_the_words():

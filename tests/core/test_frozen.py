@@ -289,7 +289,7 @@ def test_an_application_that_answers_the_bridge_itself(form: Form) -> None:
     talk.user("go")
     reply = talk.send(Move(calls=[search(TOOL)]))
     assert [name for name, _ in talk.calls(reply)] == [LOADS]
-    talk.visible += _answers(talk, reply, box)
+    talk.visible += answers_of(talk, reply, box)
     reply = talk.send(Move(calls=[(TOOL, {"id": 4})]))
     assert talk.calls(reply) == [(CALLS, {"tool": TOOL, "params": {"id": 4}})]
     (call,) = _wire_calls(talk, reply)
@@ -321,7 +321,7 @@ def _wire_calls(talk: Conversation, reply: dict[str, Any]) -> list[dict[str, Any
     return [block for block in reply["content"] if block["type"] == "tool_use"]
 
 
-def _answers(talk: Conversation, reply: dict[str, Any], box: Toolbox) -> list[dict[str, Any]]:
+def answers_of(talk: Conversation, reply: dict[str, Any], box: Toolbox) -> list[dict[str, Any]]:
     made = [box.answer(call) for call in _wire_calls(talk, reply)]
     return [{"role": "user", "content": made}] if talk.dialect == MESSAGES else made
 
@@ -348,29 +348,6 @@ def test_a_tool_in_a_namespace_is_called_in_it(stream: bool) -> None:
     assert "namespace" not in json.dumps(talk.body)
 
 
-@pytest.mark.requirement("N14")
-@frozen
-def test_a_query_loads_what_is_near_the_best_and_names_a_few_more(form: Form) -> None:
-    talk = form.talk()
-    talk.user("go")
-    talk.send(raw(talk, (LOADS, {"query": "archive one parcel"})), Move(text="ok"))
-    assert talk.report.loaded[0].name == "parcel_archive"
-    assert len(talk.report.loaded) <= 4
-    (text,) = talk.results().values()
-    assert "Also found, not loaded: " in json.dumps(text)
-
-
-@frozen
-def test_what_is_loaded_but_told_nowhere_is_told_again(form: Form) -> None:
-    """The record of the search is lost; the call that is left says that the tool was loaded, not how it is used."""
-    talk = form.talk()
-    talk.load(TOOL)
-    talk.restart()
-    talk.user("again")
-    talk.send(raw(talk, (LOADS, {"query": TOOL})), Move(text="ok"))
-    assert f"## {TOOL}" in json.dumps([*talk.results().values()])
-
-
 @frozen
 @pytest.mark.requirement("P38")
 def test_the_callers_result_goes_to_the_model_as_it_is(form: Form) -> None:
@@ -378,8 +355,9 @@ def test_the_callers_result_goes_to_the_model_as_it_is(form: Form) -> None:
     talk.user("go")
     reply = talk.send(Move(calls=[search(TOOL)]), Move(calls=[(TOOL, {"id": 1})]))
     talk.answer(reply)
+    given_ = talk.visible[-1]
     talk.send(Move(text="done"))
-    assert json.dumps(talk.visible[-1]) in json.dumps(talk.body)
+    assert json.dumps(given_) in json.dumps(talk.body)
 
 
 @frozen

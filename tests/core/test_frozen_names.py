@@ -19,6 +19,7 @@ def talk_of(form: Form, *odd: str) -> Conversation:
     return form.talk(names=(*NAMES, *odd))
 
 
+@pytest.mark.requirement("P2")
 @frozen
 @pytest.mark.parametrize("name", ODD)
 def test_a_name_that_the_endpoint_takes_in_no_list_is_called_through_the_bridge(form: Form, name: str) -> None:

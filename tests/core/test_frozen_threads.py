@@ -73,6 +73,7 @@ def test_a_mixed_turn_of_a_frozen_thread_is_answered_with_the_callers_results(st
     assert talk.calls(reply) == [(TOOL, {"id": 4})]
 
 
+@pytest.mark.requirement("N35", "N36")
 @streams
 def test_a_thread_goes_on_in_another_process_with_a_ledger_in_a_file(stream: bool, tmp_path: Any) -> None:
     talk = begun(stream)

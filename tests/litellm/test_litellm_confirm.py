@@ -106,6 +106,7 @@ async def test_a_router_asks_too(litellm: Any, kind: str, agrees: bool):
         )
 
 
+@pytest.mark.requirement("P8", "P16")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("agrees", [True, False], ids=["yes", "no"])
 @pytest.mark.parametrize("kind", ["plain", "coroutine"])

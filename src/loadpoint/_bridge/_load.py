@@ -19,6 +19,8 @@ _NAME_KEYS = ("tools", "tool", "names", "name", "tool_names", "tool_name")
 _QUERY_KEYS = ("query", "q", "search", "keywords", "text")
 _WRAPPERS = ("arguments", "args", "params", "parameters", "input")
 _MOST_NAMES, _QUERY = 50, 4_000
+_ALSO = 5
+"""How many of the tools that fit less well are named."""
 _FIRST = "Loaded: "
 _SECOND = "Usable from now on, through "
 _PLAIN: Final = Bridge()
@@ -138,7 +140,8 @@ def answer_load(  # noqa: PLR0913 - a pure function of everything that an answer
     registered: Collection[str],
     loaded: Collection[str],
     resident: Collection[str],
-    search: Callable[[str, int], Sequence[str]],
+    search: Callable[[str, int], tuple[Sequence[str], Sequence[str]]],
+    untold: Collection[str] = (),
     confirm: str = "never",
     load_at_most: int = 4,
     load_tokens: int = 4000,
@@ -148,15 +151,16 @@ def answer_load(  # noqa: PLR0913 - a pure function of everything that an answer
     """The answer to a `load_tools` call: a pure function of its arguments.
 
     `listed` are the deferred tools, `registered` the names that have a definition now; `search(words, limit)` gives
-    names, best first. The first tool always loads, further ones up to `load_at_most` and within `load_tokens` by
-    `size_of`. `confirm`: "never" loads at once, "model" asks the model to confirm first and does nothing before it
-    did, "refused" says that the application did not agree.
+    the names to load and those that fit less well, best first. `untold` are loaded tools whose usage stands nowhere in
+    what is sent: it is told again without being a load. The first tool always loads, further ones up to `load_at_most`
+    and within `load_tokens` by `size_of`. `confirm`: "never" loads at once, "model" asks the model to confirm first and
+    does nothing before it did, "refused" says that the application did not agree.
     """
     if not request.tools and not request.query:
         example = spelled(bridge.load, {"tools": ["NAME"]})
         return LoadAnswer(f"No tools requested, nothing was loaded. Name what is needed: {example}", failed=True)
     limits = (load_at_most, load_tokens)
-    found = _sorted(request, listed, registered, loaded, resident, search, limits, size_of, bridge)
+    found = _sorted(request, listed, registered, loaded, untold, resident, search, limits, size_of, bridge)
     if not found.chosen:
         notes = found.notes or (_nothing_found(request.query),)
         then = f"To look for another: {spelled(bridge.load, {'query': 'WORDS FOR WHAT IT DOES'})}"
@@ -177,18 +181,20 @@ def _sorted(  # noqa: PLR0913, PLR0917 - the same
     on_list: Mapping[str, Tool],
     registered: Collection[str],
     loaded: Collection[str],
+    untold: Collection[str],
     resident: Collection[str],
-    search: Callable[[str, int], Sequence[str]],
+    search: Callable[[str, int], tuple[Sequence[str], Sequence[str]]],
     limits: tuple[int, int],
     size_of: Callable[[str], int],
     bridge: Bridge,
 ) -> _Sorted:
     at_most, budget = limits
     usable = {name for name in on_list if name in registered and is_plain_name(name)}
-    found = tuple(dict.fromkeys(search(request.query, 4 * at_most))) if request.query else ()
+    close, less = search(request.query, 4 * at_most) if request.query else ((), ())
+    found = tuple(dict.fromkeys(close))
     hits = [name for name in found if name in usable and name not in request.tools]
     wanted = [name for name in request.tools if name in usable]
-    wanted += [name for name in hits if name not in loaded][:at_most]
+    wanted += [name for name in hits if name not in loaded or name in untold][:at_most]
     chosen: list[str] = []
     spent = 0
     for name in wanted:
@@ -197,6 +203,8 @@ def _sorted(  # noqa: PLR0913, PLR0917 - the same
             chosen.append(name)
             spent += size
     over = [name for name in request.tools if name in usable and name not in chosen]
+    done = {*request.tools, *chosen, *loaded}
+    rest = [name for name in dict.fromkeys((*hits, *less)) if name in usable and name not in done]
     own = [name for name in (*request.tools, *found[:at_most]) if name in resident and name not in usable]
     missing = [name for name in request.tools if name in on_list and name not in registered]
     other = [name for name in request.tools if name not in usable and name not in own and name not in missing]
@@ -205,7 +213,8 @@ def _sorted(  # noqa: PLR0913, PLR0917 - the same
         _note("Rejected, on the list but without a definition (metadata not found): {}.", missing),
         _note("Rejected, not on the list of tools that can be loaded: {}.", other),
         *(_near(name, (*usable, *resident)) for name in other[:5]),
-        _note("Loaded before: {}.", [name for name in hits if name in loaded][:at_most]),
+        _note("Loaded before: {}.", [name for name in hits if name in loaded and name not in chosen][:at_most]),
+        _note("Also found, not loaded: {}.", rest[:_ALSO]),
     ]
     if over:
         then = spelled(bridge.load, {"tools": over})

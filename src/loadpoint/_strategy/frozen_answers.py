@@ -15,20 +15,19 @@ from .._bridge import (
     Target,
     answer_load,
     failure_key,
+    loaded_names,
     parse_load,
     read_call,
     repeated,
 )
 from .._dialect import CallView, Outcome
 from .._json import canonical, dumps
-from .._loader import near_best, searcher
+from .._loader import by_fit, searcher
 from .._registry import Entry
 from .._report import Search
 from .._tool import Tool
 
 log = logging.getLogger("loadpoint")
-_NAMED = 5
-"""How many of the tools that fit less well are named."""
 
 
 @dataclass(slots=True)
@@ -37,7 +36,7 @@ class FrozenAnswers(Answers):
 
     `listed` are the names in the list of tools, `forced` what the caller's `tool_choice` names and only the bridge
     reaches. `owed` are tools that the next load brings along: those, what was pushed or has become resident, and what
-    is `stale`, because it was told of in another definition. `untold` are tools that were called although no text of
+    is `stale`, because it was told of in another definition. `untold` are tools that are loaded although no text of
     what is sent tells of their use.
     """
 
@@ -190,20 +189,16 @@ class FrozenAnswers(Answers):
         resident = self._before()
         behind = self._behind()
 
-        less: list[str] = []
-
-        def search(query: str, limit: int) -> Sequence[str]:
+        def search(query: str, limit: int) -> tuple[Sequence[str], Sequence[str]]:
             index = searcher(self._index(), (*behind.values(), *resident.values()))
-            found = [match for match in index.search(query, limit) if match.name in behind or match.name in resident]
-            close = near_best(found, resident, self.registry.tokens, cuts=not getattr(index, "by_rank", False))
-            less.extend(match.name for match in found if match.name in behind and match.name not in close)
-            return [match.name for match in found if match.name not in less]
+            return by_fit(index, query, limit, deferred=behind, resident=resident, size_of=self.registry.tokens)
 
         answer = answer_load(
             request,
             listed=behind,
             registered=behind.keys() | resident.keys(),
-            loaded=({*self.loaded()} - self.untold | {*added}) - resident.keys() - self.stale,
+            loaded={*self.loaded(), *added} - resident.keys() - self.stale,
+            untold=self.untold - {*added},
             resident=resident.keys(),
             search=search,
             confirm="model" if self.policy.confirm == "model" else "never",
@@ -212,6 +207,5 @@ class FrozenAnswers(Answers):
             size_of=self.registry.tokens,
             bridge=self.bridge,
         )
-        if not less or answer.failed:
-            return answer
-        return replace(answer, text=f"{answer.text}\n\nAlso found, not loaded: {', '.join(less[:_NAMED])}.")
+        self.untold -= {*(loaded_names(answer.text) or ())}
+        return answer

@@ -12,7 +12,7 @@ from .._bridge import Bridge, LoadAnswer, Target, answer_load, bridge, parse_loa
 from .._clean import plain
 from .._dialect import CallView, Dialect, Outcome
 from .._json import Json, as_object, parse_object
-from .._loader import Answer, LoaderQuery, answer, parse_arguments
+from .._loader import Answer, LoaderQuery, answer, by_fit, parse_arguments
 from .._policy import Policy
 from .._search import Match, ToolIndex
 from .._tokens import schema_tokens
@@ -216,17 +216,24 @@ class Toolbox:
             return LoadAnswer(request, failed=True)
         deferred, resident = self._sides()
         index = self._searched()
+
+        def size_of(name: str) -> int:
+            return schema_tokens(dict(deferred[name].parameters))
+
+        def search(query: str, limit: int) -> tuple[Sequence[str], Sequence[str]]:
+            return by_fit(index, query, limit, deferred=deferred, resident=resident, size_of=size_of)
+
         return answer_load(
             request,
             listed=deferred,
             registered=deferred.keys() | resident.keys(),
             loaded=loaded,
             resident=resident.keys(),
-            search=lambda query, limit: [match.name for match in index.search(query, limit)],
+            search=search,
             confirm="model" if self.policy.confirm == "model" else "never",
             load_at_most=self.policy.load_at_most,
             load_tokens=self.policy.load_tokens,
-            size_of=lambda name: schema_tokens(dict(deferred[name].parameters)),
+            size_of=size_of,
             bridge=self.bridge,
         )
 
