@@ -122,8 +122,8 @@ def assert_deferred(
     """What was sent is what deferral promises, as seen from the provider and judged by `tests/bench/judge.py`.
 
     Every request was accepted; the first had the loader and `residents` for tools and was small; one search each
-    loaded `loads` (and at most three tools beside each, and what fills a short prompt once); the prefix held over all turns from the first request to the
-    last.
+    loaded `loads` (and at most three tools beside each, and once what fills a short prompt); the prefix held over all
+    turns from the first request to the last.
     """
     bodies = server.requests
     assert [item.error for item in server.exchanges if item.status != 200] == []
